@@ -41,7 +41,7 @@ _HEADS = 7
 _PACE = 1_000
 _SECONDS = 4.0
 _ROUNDS = 5
-_TOKEN = "pp_benchmark"
+TOKEN, OTHER_TOKEN = "pp_benchmark", "pp_another"
 _BARE = """
 import sys, uvicorn
 async def app(scope, receive, send):
@@ -128,8 +128,8 @@ def _requests(ids: int) -> dict[str, bytes]:
     draw = np.random.default_rng(1).integers(0, 1 << 40, ids)
     lines = "".join(f'{{"user": {number}}}\n' for number in draw.tolist()).encode()
     return {
-        "int64": _request("application/octet-stream", draw.astype("<i8").tobytes()),
-        "ndjson": _request("application/x-ndjson", lines),
+        "int64": request_of("application/octet-stream", draw.astype("<i8").tobytes()),
+        "ndjson": request_of("application/x-ndjson", lines),
     }
 
 
@@ -144,10 +144,10 @@ def _small_requests() -> dict[str, list[bytes]]:
     return {**alike, "int64 under other heads": unlike}
 
 
-def _request(kind: str, body: bytes) -> bytes:
+def request_of(kind: str, body: bytes) -> bytes:
     head = (
         f"POST /v1/streams/visits/updates HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
-        f"Authorization: Bearer {_TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
@@ -170,7 +170,11 @@ def _service(folder: Path, port: int) -> list[str]:
         [[tokens]]
         name = "benchmark"
         may = ["ingest"]
-        sha256 = "{hash_of(_TOKEN)}"
+        sha256 = "{hash_of(TOKEN)}"
+        [[tokens]]
+        name = "another"
+        may = ["ingest"]
+        sha256 = "{hash_of(OTHER_TOKEN)}"
         [streams.visits]
         epsilon = 1
         window = "1d"
@@ -247,7 +251,7 @@ def _send_until(stop: float, port: int, request: bytes) -> int:
     with socket.create_connection(("127.0.0.1", port)) as connection:
         while time.monotonic() < stop:
             connection.sendall(request)
-            answer = _answer(connection)
+            answer = answer_of(connection)
             _check(answer)
             sent += 1
     return sent
@@ -257,7 +261,7 @@ def _send_small(seconds: float, port: int, requests: Sequence[bytes]) -> int:
     """Send one request after another on each connection; how many were answered."""
     sent, turns = 0, itertools.cycle(requests)
     stop = time.monotonic() + seconds
-    with _connected(port) as selector:
+    with connected(port) as selector:
         for key in selector.get_map().values():
             key.data.send(next(turns))
         while time.monotonic() < stop:
@@ -272,7 +276,7 @@ def _waits(port: int, request: bytes) -> list[float]:
     """Send at equal distances; how long after the moment when it was due each answer was there."""
     waits: list[float] = []
     due: dict[socket.socket, float] = {}
-    with _connected(port) as selector:
+    with connected(port) as selector:
         idle = [key.data for key in selector.get_map().values()]
         start = time.perf_counter()
         while len(waits) < _SECONDS * _PACE:
@@ -291,10 +295,10 @@ def _waits(port: int, request: bytes) -> list[float]:
 
 
 @contextmanager
-def _connected(port: int) -> Iterator[selectors.BaseSelector]:
+def connected(port: int, connections: int = _SMALL_CONNECTIONS) -> Iterator[selectors.BaseSelector]:
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        for _ in range(_SMALL_CONNECTIONS):
+        for _ in range(connections):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             selector.register(connection, selectors.EVENT_READ, connection)
@@ -307,7 +311,7 @@ def _check(answer: bytes) -> None:
         raise RuntimeError(message)
 
 
-def _answer(connection: socket.socket) -> bytes:
+def answer_of(connection: socket.socket) -> bytes:
     """A head and the body that it announces."""
     answer = b""
     while b"\r\n\r\n" not in answer:

@@ -14,12 +14,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
 
 from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError, without_frames
 from panprivacy.service.batches import BusyError, Outcome, Sent
 from panprivacy.service.incoming.admission import overwrite
+from panprivacy.service.incoming.fair_queue import FairQueue
 from panprivacy.service.served import Later, Served
 from panprivacy.sources import read_body, read_together
 
@@ -49,6 +49,7 @@ class Body:
         batch_id: what its sender calls it.
         loop: of the thread that it came in.
         told: is told what became of it, once.
+        token: of its sender; bodies of different ones take turns.
         over: whether that has been told.
     """
 
@@ -57,6 +58,7 @@ class Body:
     batch_id: bytes | None
     loop: asyncio.AbstractEventLoop
     told: Told
+    token: str = ""
     over: bool = False
 
     def read(self, stream: Served) -> Sent | Exception:
@@ -114,11 +116,16 @@ class BodyCounter:
             threads.join(until)
 
     async def count(
-        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
+        self,
+        stream: Served,
+        kind: str,
+        content: bytearray,
+        batch_id: bytes | None,
+        token: str = "",
     ) -> None:
         """The same as `put` for a coroutine, which it raises what went wrong in."""
         counted = asyncio.get_running_loop().create_future()
-        body = self.put(stream, kind, content, batch_id, partial(_set, counted))
+        body = self.put(stream, kind, content, batch_id, partial(_set, counted), token)
         del content  # an error holds this frame, and what it refers to
         outcome = None
         try:
@@ -132,7 +139,13 @@ class BodyCounter:
             del outcome, counted, body
 
     def put(
-        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None, told: Told
+        self,
+        stream: Served,
+        kind: str,
+        content: bytearray,
+        batch_id: bytes | None,
+        told: Told,
+        token: str = "",
     ) -> Body:
         """Have a body counted, and overwritten then, whatever becomes of the caller.
 
@@ -144,9 +157,10 @@ class BodyCounter:
             told: what became of it, later; an `InputError` if a row cannot be counted, and a
                 `StoreError` if the window has ended and cannot be closed yet: nothing was counted
                 then.
+            token: of its sender.
         """
         loop = asyncio.get_running_loop()
-        body = Body(kind, content, batch_id, loop, told)
+        body = Body(kind, content, batch_id, loop, told, token)
         is_small = len(content) <= _SMALL.get(kind, _SMALL_TEXT)
         if not is_small or stream.columns.group is not None:  # groups take time each
             self._threads[stream].put(body)
@@ -195,7 +209,7 @@ class _StreamThreads:
 
     def __init__(self, stream: Served) -> None:
         self._stream = stream
-        self._queue: SimpleQueue[Body | None] = SimpleQueue()
+        self._queue = FairQueue[Body]()
         name = f"panprivacy-{stream.name}"
         self._threads = [
             threading.Thread(target=self._run, name=name, daemon=True) for _ in range(_THREADS)
@@ -207,13 +221,12 @@ class _StreamThreads:
             thread.start()
 
     def put(self, body: Body) -> None:
-        """Have a body counted after those that are there."""
-        self._queue.put(body)
+        """Have a body counted after those of its sender that are there."""
+        self._queue.put(body.token, body)
 
     def stop(self) -> None:
         """Have them end after the bodies that are there."""
-        for _ in self._threads:
-            self._queue.put(None)
+        self._queue.close()
 
     def join(self, until: float) -> None:
         """Wait for their end, but not beyond a time of the monotonic clock."""

@@ -85,7 +85,7 @@ class Api:
             try:
                 async with admission.body(sender, length, chunks) as body:
                     if encoding is None:
-                        await self.engine.bodies.count(stream, kind, body, batch_id)
+                        await self.engine.bodies.count(stream, kind, body, batch_id, sender.token)
                     else:
                         await self._unpack(sender, encoding, body, (stream, kind, batch_id))
             finally:  # also of a body that is cut off or too long
@@ -104,7 +104,7 @@ class Api:
         try:
             pieces = unpacked(encoding, body)
             async with self.engine.admission.body(sender, None, pieces) as plain:
-                await self.engine.bodies.count(stream, kind, plain, batch_id)
+                await self.engine.bodies.count(stream, kind, plain, batch_id, sender.token)
         finally:
             overwrite(body)
 
@@ -243,7 +243,8 @@ class Batches:
             return None
         engine.sweeper.soon()
         told = partial(self._told, size, tell)
-        return engine.bodies.put(self._stream, self._kind, body, self._batch_id, told)
+        token = self._sender.token
+        return engine.bodies.put(self._stream, self._kind, body, self._batch_id, told, token)
 
     def _told(
         self, size: int, tell: Callable[[Response], None], outcome: Outcome | BaseException | None

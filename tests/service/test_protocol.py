@@ -397,11 +397,14 @@ def test_many_small_chunks_are_one_body(served):
     assert answer.status == 202
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, identity"])
-def test_bombs_are_not_unpacked(unchanged, coding):
-    bomb = gzip.compress(bytes(10_000_000))
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [("gzip", 413), ("zstd", 400), ("deflate", 415), ("br", 415), ("gzip, identity", 415)],
+)
+def test_bombs_are_not_unpacked(unchanged, coding, status):
+    bomb = gzip.compress(bytes(10_000_000))  # no zstd
     (answer,) = unchanged.talk(post(bomb, f"Content-Encoding: {coding}", close=True))
-    check_problem(answer, 415)
+    check_problem(answer, status)
 
 
 def test_a_body_is_asked_for_if_it_is_wanted(served):

@@ -439,7 +439,7 @@ def combined(names, into):
 
     def take(lines):
         with closing(Input(io.BytesIO(lines), None)) as file:
-            for batch in read_combined(file, columns):
+            for batch in list(read_combined(file, columns)):  # all lines, or none
                 into.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
     return take

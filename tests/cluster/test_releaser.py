@@ -131,6 +131,14 @@ def test_where_queues_are_marked_late_neither_window_is_complete(cluster, late, 
     assert list(cluster.answers) == [(0, 1, complete), (HOUR, 1, complete), (2 * HOUR, 1, True)]
 
 
+def test_a_window_that_is_marked_is_not_complete_and_the_next_one_is(cluster):
+    cluster.releaser.mark_incomplete()
+    for _ in range(2):
+        cluster.clock.now += HOUR
+        cluster.advance()
+    assert list(cluster.answers) == [(0, 1, False), (HOUR, 1, True)]
+
+
 def test_no_shard_is_asked_for_what_is_not_written_down(cluster, monkeypatch):
     cluster.clock.now += HOUR
 

@@ -40,10 +40,14 @@ class Stream:
 
     def __init__(self, failures=0, stdin=True):
         self.failures, self.taken, self.ids = failures, [], []
+        self.complete = True
         self.config = SimpleNamespace(
             stdin=StdinConfig(format="ndjson") if stdin else None, syslog=()
         )
         self.columns = SimpleNamespace(wanted=lambda: ())
+
+    def mark_incomplete(self):
+        self.complete = False
 
     def new_batch_id(self):
         self.ids.append(b"%d" % len(self.ids))
@@ -79,6 +83,7 @@ def test_each_batch_of_the_input_is_taken_once(monkeypatch, caplog):
     run(monkeypatch, stream, source)
     assert stream.taken == [(["a"], b"0"), (["b"], b"1")]
     assert source.closed
+    assert stream.complete
     assert not caplog.records
 
 
@@ -87,6 +92,7 @@ def test_all_rows_before_one_that_cannot_be_counted_are(monkeypatch, caplog):
     run(monkeypatch, stream, Source(batch("a"), batch("b", "c", "d", None, "e"), batch("f")))
     assert [user for users, _ in stream.taken for user in users] == ["a", "b", "c", "d"]
     assert len({batch_id for _, batch_id in stream.taken}) == len(stream.taken)
+    assert not stream.complete
     assert "no user" in caplog.text
     assert "row 4" in caplog.text
 
@@ -132,7 +138,9 @@ def test_who_stops_does_not_wait_for_the_store():
     [(InputError("no user", row=2), "no user"), (ValueError("ada"), "ValueError")],
 )
 def test_an_input_that_fails_ends_and_shows_no_content(monkeypatch, caplog, error, says):
-    run(monkeypatch, Stream(), Source(batch("a"), error=error))
+    stream = Stream()
+    run(monkeypatch, stream, Source(batch("a"), error=error))
+    assert not stream.complete
     assert len(caplog.records) == 1
     assert says in caplog.text
     assert "ada" not in caplog.text

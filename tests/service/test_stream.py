@@ -382,6 +382,15 @@ def test_a_window_that_has_no_place_loses_its_answer_after_a_while(store, clock,
     ]  # fmt: skip
 
 
+def test_a_window_that_is_marked_is_not_complete_and_the_next_one_is(store, clock):
+    stream = make(store, clock)
+    stream.mark_incomplete()
+    for _ in range(2):
+        clock.now += HOUR
+        stream.advance()
+    assert [complete for _, _, complete, _ in published(store)] == [False, True]
+
+
 def test_a_window_that_kept_batches_out_is_not_complete_however_many_passed_before_it(store, clock):
     stream = make(store, clock)
     store.fail("before settle", times=1_000)

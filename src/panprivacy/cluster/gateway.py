@@ -232,6 +232,10 @@ class ClusterStream:
     def begin(self) -> None:
         """Nothing to do: the coordinator begins."""
 
+    def mark_incomplete(self) -> None:
+        """Mark the current window incomplete: something that came in it was not counted."""
+        self._releaser.mark_incomplete()
+
     def begun(self) -> int:
         """How many windows that end with the current one the ledger has, without it."""
         return len(self._store.starts(self.name, self.ends) - {self._releaser.began})

@@ -172,6 +172,11 @@ class Releaser:
         """Know that what comes is taken in from now on; a window that began before is not whole."""
         self._since = self._whole_since = self._clock()
 
+    def mark_incomplete(self) -> None:
+        """Mark the current window incomplete: something that came in it was not counted."""
+        behind = math.nextafter(self._own.window, math.inf)
+        self._whole_since = max(self._whole_since, behind)
+
     def deadline(self) -> float:
         """When something is due, in seconds since 1970."""
         return min(self._own.ends, self._scheduled())

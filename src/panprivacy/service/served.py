@@ -129,6 +129,9 @@ class Served(Protocol):
     def begin(self) -> None:
         """Know that what comes is taken in from now on."""
 
+    def mark_incomplete(self) -> None:
+        """Mark the current window incomplete: something that came in it was not counted."""
+
     def begun(self) -> int:
         """How many windows that end with the current one the ledger has, without it."""
 

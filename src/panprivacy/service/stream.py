@@ -93,6 +93,11 @@ class Stream(Resumable):
         with self._changing():
             self._releases.begin()
 
+    def mark_incomplete(self) -> None:
+        """Mark the current window incomplete: something that came in it was not counted."""
+        with self._lock:
+            self._releases.completeness.spoil(self._windowed.began)
+
     @property
     def columns(self) -> Columns:
         """What is read of each row."""

@@ -127,8 +127,10 @@ class InputThread:
             if source.skips is not None:
                 JOURNAL.warning(Event.input_ended, stream=stream.name, reason=str(source.skips))
         except InputError as error:
+            stream.mark_incomplete()
             JOURNAL.error(Event.input_ended, stream=stream.name, reason=str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote an id
+            stream.mark_incomplete()
             JOURNAL.error(Event.input_ended, stream=stream.name, error=type(error).__name__)
 
 

@@ -167,6 +167,8 @@ def test_the_answer_is_given_once_and_outlives_a_kill(tmp_path):
         found = running.post("/v1/release", "release").json()
         assert found["reports"] == 3
         assert "delta 0.01" in found["guarantee"]
+        assert (found["epsilon"], found["delta"], found["adjacency"]) == (1, 0.01, "device")
+        assert found["conditions"] == ["in the sum over 3 devices or more that follow the protocol"]
         (answer,) = found["answers"]
         assert answer["low"] <= answer["high"]
         assert answer["statistic"] == "count-nonzero"

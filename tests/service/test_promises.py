@@ -114,6 +114,8 @@ def check_document(said, promise, year):
     assert said["adjacency"] == promise.adjacency
     assert said["conditions"] == list(promise.conditions)
     assert loss_of(said["replace"]) == printed(promise.replaced)
+    assert said["unseen"] == float_above(promise.unseen_loss.epsilon)
+    assert said["crash"] == float_above(promise.crash)
     if year is not None:
         assert loss_of(said["year"]) == printed(year)
         assert said["year"]["windows"] == 365
@@ -169,6 +171,7 @@ def test_an_explanation_of_its_state_says_it(stream, promise):
     assert loss_of(said["together"]["promised"]) == printed(promise.loss)
     assert {one["adjacency"] for one in said["states"]} == {promise.adjacency}
     conditions = {each for one in said["states"] for each in one["conditions"]}
+    assert {one["crash"] for one in said["states"]} == {float_above(promise.crash)}
     handed_out = "a contribution is the look at its window"  # which no state says
     assert conditions == {*promise.conditions} - {handed_out}
     told = [

@@ -104,6 +104,7 @@ def _one(alike: Alike) -> dict[str, object]:
         "promised": _bound(described.guarantee.loss),
         "adjacency": described.guarantee.adjacency,
         "conditions": list(described.guarantee.conditions),
+        "crash": number_above(described.guarantee.crash),
         "proofs": list(described.proofs),
         "checks": list(described.checks),
     }

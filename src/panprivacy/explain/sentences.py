@@ -266,6 +266,10 @@ def _guarantee(described: Description) -> list[str]:
     if described.compared.epsilon:
         covers += " Its answer stands until it has moved: all comparisons cost "
         covers += f"{_numbers(described.compared)} beside."
+    crash = described.guarantee.crash
+    if crash:
+        covers += " Each crash after which an earlier state goes on adds up to epsilon "
+        covers += f"{_epsilon(crash)} for an event that it loses."
     return [
         _ADJACENCY[described.plan.hides],
         covers,

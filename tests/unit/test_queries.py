@@ -125,6 +125,20 @@ def test_counts_that_cannot_be_used_cost_nothing(counts):
     assert asked.ledger.spent == 0
 
 
+@pytest.mark.parametrize("total", [1 << 40, (1 << 40) + 8, 1 << 43])
+def test_which_counts_are_refused_does_not_depend_on_what_is_asked(total):
+    """Else a question that is refused would tell how many users there are, for nothing."""
+    counts, refused = np.full(8, total // 8), []
+    for matrix in (np.ones((1, 8)), np.full((1, 8), 2.0**-20)):
+        asked = LinearQueries(matrix, users=1_000, epsilon=1)
+        try:
+            asked.release(counts)
+        except pp.InputError as error:
+            refused.append(str(error))
+    assert len(refused) == (0 if total == 1 << 40 else 2)
+    assert len(set(refused)) <= 1
+
+
 def test_a_second_release_is_refused():
     asked = LinearQueries([[1, 0.5]], users=9, epsilon=1)
     asked.release([1, 2])

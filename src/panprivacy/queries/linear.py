@@ -33,7 +33,6 @@ MOST_QUERIES: Final = 1 << 16
 FINEST: Final = 1 << 20
 """Entries are rounded to multiples of 1/FINEST, if no coarser grid has them exactly."""
 _MOST_USERS: Final = 1 << 40
-_MOST_COUNTED: Final = 1 << 62
 _SCALE_STEPS: Final = 1 << 10
 _RHO_DIGITS: Final = 1 << 64
 
@@ -230,7 +229,7 @@ class LinearQueries:
             message = f"counts must be {self._matrix.shape[1]:,} whole numbers, one a column"
             raise InputError(message)
         outside = np.flatnonzero((table < 0) | (table > _MOST_USERS))
-        if outside.size or float(table.sum()) * self.grid > _MOST_COUNTED:
+        if outside.size or float(table.sum()) > _MOST_USERS:  # whatever is asked of them
             message = (
                 f"a count must be a whole number from 0, and all together {_MOST_USERS:,} at most"
             )

@@ -251,6 +251,19 @@ def test_all_are_compared_before_one_is_refused():
         assert len(steps_of(lambda row=row: refused(row))[1]) == 6
 
 
+def test_what_is_no_bit_is_marked_by_the_same_steps():
+    """How long reports take to read must not say whether a doubled bit was among them."""
+    foreign = DecryptionKey.generate(COINS).public.encrypt([1], COINS)
+    rows = [PUBLIC.encrypt([1, value, 0], COINS) for value in (0, 1, 2, -1, 10**6)]
+    rows.append(PUBLIC.encrypt([1], COINS) + foreign + PUBLIC.encrypt([0], COINS))
+    found, paths = [], []
+    for row in rows:
+        found.append(KEY.marked_bits(row).tolist())
+        paths.append(steps_of(lambda row=row: KEY.marked_bits(row)))
+    assert found == [[1, 0, 0], [1, 1, 0], *[[1, -1, 0]] * 4]
+    assert all(path == paths[0] for path in paths)
+
+
 def test_encryption_takes_the_same_steps_whatever_the_value_is():
     paths = [
         steps_of(lambda value=value: PUBLIC.encrypt([value], scripted(9))) for value in (0, 1, -2)

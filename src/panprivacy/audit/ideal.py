@@ -74,6 +74,11 @@ class IdealEncryption:
         """The values of ciphertexts of 0 or 1."""
         return self._within(ciphertexts, 0, 1).astype(np.uint8)
 
+    def marked_bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.int8]:  # noqa: ARG002
+        """The same, with -1 for all others."""
+        values = np.array(self.values(ciphertexts), np.int64)
+        return np.where((values == 0) | (values == 1), values, -1).astype(np.int8)
+
     def small_sums(
         self,
         ciphertexts: bytes,

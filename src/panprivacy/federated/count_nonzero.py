@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.federated.bits import Reporting
 from panprivacy.federated.distributions import bernoulli, hockey_stick
-from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
+from panprivacy.federated.kind import Counts, Decryption, Kind, readable_bits
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.guarantee import randomised_response
 from panprivacy.statistics.notes import note_on
@@ -83,8 +83,7 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
 
     def read(self, row: bytes, key: Decryption, processes: int) -> Counts:
         """One bit a report."""
-        size = key.public.entry_bytes
-        return lenient(lambda part: key.bits(part, processes), row, size).reshape(-1, 1)
+        return readable_bits(row, key, processes).reshape(-1, 1)
 
     def noised(self, events: Counts, coins: Coins) -> Counts:
         """Reports of devices with so many events, without any encryption."""

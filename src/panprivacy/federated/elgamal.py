@@ -277,7 +277,21 @@ class DecryptionKey:
             InputError: this is no row of ciphertexts, or one is of neither 0 nor 1, as one for
                 another key is.
         """
-        return _by_processes(partial(_bits, self._secret), ciphertexts, processes)
+        found = self.marked_bits(ciphertexts, processes)
+        _refuse_but(found >= 0, "its value is neither 0 nor 1, or it is for another key")
+        return found.astype(np.uint8)
+
+    def marked_bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.int8]:
+        """The same, with -1 for ciphertexts of neither 0 nor 1: the same steps whatever they are.
+
+        Args:
+            ciphertexts: a row of them.
+            processes: how many share the work.
+
+        Raises:
+            InputError: this is no row of ciphertexts.
+        """
+        return _by_processes(partial(_marked_bits, self._secret), ciphertexts, processes)
 
     def small_sums(
         self, ciphertexts: bytes, low: int, high: int, processes: int = 1
@@ -390,17 +404,16 @@ def _by_processes(decrypt: Callable[[bytes], Values], ciphertexts: bytes, proces
     return np.concatenate(found)
 
 
-def _bits(secret: bytes, ciphertexts: bytes) -> NDArray[np.uint8]:
+def _marked_bits(secret: bytes, ciphertexts: bytes) -> NDArray[np.int8]:
     """Compare the hash of x times the first point with those of the second and of the second - G.
 
-    All are compared with both, each in constant time, before one is refused.
+    All are compared with both, each in constant time; -1 is what equals none.
     """
     first, second = _parsed(ciphertexts)
     found = group.shared_hashes(first, secret)
     zeros = _are_equal(found, group.hashes(second))
     ones = _are_equal(found, _hashes_less_one(second))
-    _refuse_but(zeros | ones, "its value is neither 0 nor 1, or it is for another key")
-    return ones.astype(np.uint8)
+    return np.where(zeros | ones, ones, -1).astype(np.int8)
 
 
 def _hashes_less_one(points: Points) -> NDArray[np.uint8]:

@@ -22,7 +22,7 @@ from panprivacy._validate import positive_integer
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.federated.bits import Reporting
 from panprivacy.federated.distributions import bernoulli, hockey_stick
-from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
+from panprivacy.federated.kind import Counts, Decryption, Kind, readable_bits
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.federated.rows import entries, joined
 from panprivacy.guarantee import randomised_response
@@ -104,9 +104,7 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
 
     def read(self, row: bytes, key: Decryption, processes: int) -> Counts:
         """A bit for each number of events."""
-        size = key.public.entry_bytes
-        values = lenient(lambda part: key.bits(part, processes), row, size)
-        return values.reshape(-1, self.answers)
+        return readable_bits(row, key, processes).reshape(-1, self.answers)
 
     def noised(self, events: Counts, coins: Coins) -> Counts:
         """Reports of devices with so many events, without any encryption."""

@@ -31,6 +31,9 @@ class Decryption(Protocol):
     def bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.uint8]:
         """The values of ciphertexts of 0 or 1."""
 
+    def marked_bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.int8]:
+        """The same, with -1 for ciphertexts of neither 0 nor 1."""
+
 
 class SumDecryption(Decryption, Protocol):
     """That of a key whose ciphertexts can be added."""
@@ -115,6 +118,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def keeps(self, promise: Promise) -> bool:
         """Whether the noise is enough for a promise."""
         return self.delta(promise.epsilon, promise.devices) <= promise.delta
+
+
+def readable_bits(row: bytes, key: Decryption, processes: int) -> Counts:
+    """The bits of a row, 0 for each that is none, found in the same time: see `lenient`."""
+    return np.maximum(key.marked_bits(row, processes), 0).astype(np.int64)
 
 
 def lenient(decrypt: Callable[[bytes], NDArray[Any]], row: bytes, size: int) -> Counts:

@@ -202,6 +202,18 @@ class BothServers:
         Raises:
             InputError: this is no row of shares, or the proof of a bit is wrong.
         """
+        found = self.marked_bits(ciphertexts)
+        if (found < 0).any():
+            message = "its shares are not those of a bit, or they are for other keys"
+            raise InputError(message, row=int(np.argmin(found)) + 1)
+        return found.astype(np.uint8)
+
+    def marked_bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.int8]:  # noqa: ARG002
+        """The same, with -1 where the proof of a bit is wrong: the same steps whatever they are.
+
+        Raises:
+            InputError: this is no row of shares.
+        """
         first, second = split(ciphertexts)
         if self._servers.joint:
             first, second = self._helper.strip(first), self._leader.strip(second)
@@ -211,8 +223,5 @@ class BothServers:
         one = self._prio.verify_leader(key, nonces, leader.payloads)
         other = self._prio.verify_helper(key, nonces, helper.payloads)
         accepted = self._prio.decide(one.verifiers, other.verifiers)
-        refused = ~(accepted & leader.readable & helper.readable)
-        if refused.any():
-            message = "its shares are not those of a bit, or they are for other keys"
-            raise InputError(message, row=int(np.argmax(refused)) + 1)
-        return add(one.outputs, other.outputs).astype(np.uint8)
+        proved = accepted & leader.readable & helper.readable
+        return np.where(proved, add(one.outputs, other.outputs), -1).astype(np.int8)

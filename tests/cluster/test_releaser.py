@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from panprivacy.cluster import record
 from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.errors import BudgetError, InputError
@@ -281,3 +282,68 @@ def test_a_ledger_that_has_lost_what_was_paid_is_refused(cluster, tmp_path):
     cluster.store = Store(f"sqlite:///{tmp_path}/other.sqlite")
     with pytest.raises(InputError, match="put the store"):
         cluster.begin()
+
+
+class Steps:
+    """Numbers what a coordinator does to store, file and shards, and ends it at one of them."""
+
+    def __init__(self, cluster, monkeypatch, deadly):
+        self.done, self.deadly = 0, deadly
+        for name in ("spend", "settle", "released", "payer"):
+            monkeypatch.setattr(cluster.store, name, self._around(getattr(cluster.store, name)))
+        for name in ("ask", "mark"):
+            monkeypatch.setattr(cluster.shards, name, self._around(getattr(cluster.shards, name)))
+        write = self._around(record.replace_file)
+        monkeypatch.setattr("panprivacy.cluster.record.replace_file", write)
+
+    def _around(self, act):
+        def stepping(*given, **named):
+            self._step()
+            found = act(*given, **named)
+            self._step()
+            return found
+
+        return stepping
+
+    def _step(self):
+        self.done += 1
+        if self.done == self.deadly:
+            raise Crash
+
+
+def lived_through(cluster, monkeypatch, deadly):
+    """Two windows, of which the first has two releases; how many steps there were."""
+    steps = Steps(cluster, monkeypatch, deadly)
+    for users, passed in ((40, HOUR / 2), (3, HOUR / 2), (7, HOUR)):
+        cluster.shards.send(range(users))
+        cluster.clock.now += passed
+        for _ in range(2):
+            try:
+                cluster.advance()
+            except Crash:
+                cluster.begin()
+    monkeypatch.undo()
+    cluster.advance()
+    return steps.done
+
+
+@pytest.mark.long
+def test_wherever_a_coordinator_dies_each_release_is_made_and_paid_for_once(
+    tmp_path, clock, monkeypatch
+):
+    """Before and after commits, files and messages: every third of them all."""
+    began, deadly, steps = clock.now, 0, 4
+    while deadly + 3 < steps:
+        deadly += 3
+        clock.now = began
+        folder = tmp_path / f"{deadly}"
+        folder.mkdir()
+        cluster = Cluster(folder, clock, releases=2, every="30m")
+        steps = lived_through(cluster, monkeypatch, deadly)
+        rows = {(begins, number): found for (begins, number, _), found in cluster.answers.items()}
+        assert rows == {(0, 1): [40, 0, 0], (0, 2): [37, 3, 0], (HOUR, 1): [7, 0, 0]}, deadly
+        lines = [line.number for line in cluster.store.ledger()]
+        assert lines == [0, 1, 2, 0, 1]
+        assert not cluster.cuts
+        cluster.store.close()
+    assert deadly > 40

@@ -84,8 +84,8 @@ class Life:
     folder: object
     given: dict
     step: Steps
+    url: str | None = None
     clock: Clock = field(default_factory=Clock)
-    counted: list = field(default_factory=list)
     deaths: int = 0
 
     def __post_init__(self):
@@ -95,7 +95,7 @@ class Life:
         self.sealed = Checkpoint(self.folder / "a.sealed", recipient=str(IDENTITY.to_public()))
         self.identity = self.folder / "identity.txt"
         self.identity.write_text(f"{IDENTITY}\n")
-        self.url = f"sqlite:///{self.folder}/releases.db"
+        self.url = self.url or f"sqlite:///{self.folder}/releases.db"
         ReleaseStore(self.url).close()
         self.begin()
 
@@ -154,9 +154,9 @@ def dying_files(step):
         yield  # nothing is synced: no machine loses its power here
 
 
-def lived(folder, given, step):
+def lived(folder, given, step, url=None):
     """Two windows with two batches in each, and the beginning of a third."""
-    life = Life(folder, given, step)
+    life = Life(folder, given, step, url)
     users = iter(range(UNIVERSE))
     with dying_files(step):
         for window in range(2):
@@ -263,3 +263,14 @@ def test_however_often_it_dies_each_window_is_answered_and_paid_for_once(tmp_pat
     life = lived(tmp_path, CONFIGS[kind], Steps(*drawn.sample(range(1, 60), 20)))
     assert life.deaths > 5
     check(life, caplog, kind)
+
+
+@pytest.mark.long
+def test_with_postgresql_wherever_it_dies_each_window_is_answered_once(tmp_path, postgres, caplog):
+    given = CONFIGS["within a window"]
+    for deadly in range(3, 36, 4):
+        folder = tmp_path / f"{deadly}"
+        folder.mkdir()
+        life = lived(folder, given, Steps(deadly), postgres.url())
+        assert life.deaths == 1
+        check(life, caplog, "within a window")

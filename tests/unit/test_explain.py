@@ -31,6 +31,7 @@ from panprivacy.guarantee import (
     float_below,
     randomised_response,
     rounded_up,
+    shown,
 )
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.header import Header, read_header
@@ -370,6 +371,26 @@ def test_an_answer_that_moves_tells_its_delta(file):
     assert "On average over all outcomes a belief of 10 % ends up between" in page
     assert "docs/guarantees/beliefs.md" in page
     assert "2.719" not in page
+    assert "for k people it is k times epsilon" in page
+    assert (
+        "Delta grows by more: for k people 1 + e**epsilon + ... + e**((k-1) epsilon) deltas" in page
+    )
+
+
+def test_no_delta_grows_where_there_is_none(file):
+    explained(file, STATISTICS["density"]().state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "for k people it is k times epsilon" in page
+    assert "Delta" not in page
+
+
+def test_a_crash_is_told_for_all_events_that_it_may_cost(file):
+    """New trees count the whole table again, with every event that came before the crash."""
+    statistic = pp.RunningDistinct(expected=300, memory=64, horizon=4, epsilon=2)
+    explained(file, statistic.state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    crash = shown(statistic.guarantee.crash, 4)
+    assert f"Each crash after which an earlier state goes on adds up to epsilon {crash}." in page
 
 
 @pytest.mark.parametrize("broken", [{"comparisons": "1/3"}, {"comparisons": 0}, {"delta": "x"}])

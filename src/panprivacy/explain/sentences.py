@@ -38,6 +38,7 @@ _ONE = {
     "event": "The bounds hold for one event, and for a reader who knows everything about all "
     "others. They do not hold for a person of several events: for k events it is k times epsilon.",
 }
+_MORE_DELTA = "Delta grows by more: for k people 1 + e**epsilon + ... + e**((k-1) epsilon) deltas."
 _ONE_LOOK = (
     "They hold if the state was seen only once without that being announced. A second copy from "
     "another moment (a backup, a snapshot of the machine) voids them."
@@ -102,6 +103,8 @@ def explained(states: Sequence[Alike], rests_on: Sequence[str]) -> list[Section]
     together = [_together(states)] if states[-1].last > 1 else []
     hidden = {alike.description.plan.hides for alike in states}
     limits = [text for hides, text in _ONE.items() if hides in hidden]
+    if any(alike.description.guarantee.delta for alike in states):
+        limits.append(_MORE_DELTA)
     ends = [
         Part("Where this ends", sentences=(*limits, _ONE_LOOK, _ELSEWHERE)),
         Part("What is not there", sentences=_absent(states)),
@@ -269,7 +272,7 @@ def _guarantee(described: Description) -> list[str]:
     crash = described.guarantee.crash
     if crash:
         covers += " Each crash after which an earlier state goes on adds up to epsilon "
-        covers += f"{_epsilon(crash)} for an event that it loses."
+        covers += f"{_epsilon(crash)}."
     return [
         _ADJACENCY[described.plan.hides],
         covers,

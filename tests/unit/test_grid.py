@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import windows_in_a_year
 from panprivacy.statistics.grid import Grid, time_zone
 
 HOUR, DAY, WEEK = 3_600, 86_400, 604_800
@@ -167,6 +168,22 @@ def test_a_short_window_ends_where_the_clock_is_set_by_no_multiple_of_it():
     assert hours(zone, minutes, "2026-03-29", "2026-03-30")[:4] == [0.75, 0.75, 0.5, 0.75]
     autumn = hours(zone, minutes, "2026-10-25", "2026-10-26")[:6]
     assert autumn == [0.75, 0.75, 0.75, 0.75, 0.25, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("zone", "every", "first", "more"),
+    [
+        ("UTC", DAY, "2025-03-30", 0),
+        ("UTC", WEEK, "2025-03-31", 0),
+        ("Europe/Paris", DAY, "2025-03-30", 1),
+        ("Europe/Paris", HOUR, "2025-03-30", 0),
+        ("Australia/Lord_Howe", HOUR, "2025-04-05T03:00", 2),
+    ],
+)
+def test_a_year_has_the_windows_that_are_told_and_two_more_at_most(zone, every, first, more):
+    found = cuts(zone, every, first, "2026-04-10")
+    began = sum(one < found[0] + 365 * DAY for one in found)
+    assert began == windows_in_a_year(every) + more
 
 
 def test_parts_of_a_day_follow_the_clock():

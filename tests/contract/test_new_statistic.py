@@ -237,7 +237,7 @@ def test_its_constructor_and_its_help_tell_its_sizes():
         Absent(epsilon=1)
     with pytest.raises(ValueError, match=r"absent has no member=: did you mean members=\?"):
         Absent(epsilon=1, member=3)
-    assert "members: how many members there are" in Absent.__doc__
+    assert "members (int): how many members there are" in Absent.__doc__
     away = Absent(members=1_000, epsilon=8)
     away.update(np.arange(400))
     answer = away.release(confidence=1 - 1e-9)

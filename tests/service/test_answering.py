@@ -22,8 +22,10 @@ def sent_of(body, more_body):
         await Response(body)(scope, receive, send)
 
     cycle = SimpleNamespace(more_body=more_body, keep_alive=True, body=bytearray(b"rest"))
-    asyncio.run(answered(cycle, app, {"type": "http"}, None, send))
+    scope = {"type": "http", "headers": [(b"idempotency-key", b"a")]}
+    asyncio.run(answered(cycle, app, scope, None, send))
     assert cycle.body == b""
+    assert scope["headers"] == []
     return cycle, messages
 
 

@@ -62,7 +62,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples/monitoring"
 def test_the_examples_for_prometheus_and_grafana_ask_for_metrics_that_there_are(tmp_path):
     with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
         publish(client, 1)
-        client.engine.keeper._write()
+        client.engine.keeper.write()
         told = client.ask("GET", "/metrics", "read").text
     there = {family.name for family in text_metrics(told)}
     recorded = re.compile(r"\bpanprivacy:[a-z_:]+")  # by a rule, not by the service

@@ -288,7 +288,8 @@ def test_a_picture_says_no_smaller_odds_than_the_plan(epsilon):
     statistic = pp.Density(universe=500, epsilon=epsilon)
     ordinary, private = Figure().subplots(1, 2)
     draw_states(ordinary, private, statistic.plan, Answers([statistic.release()]))
-    said = float(re.search(r"odds (\S+) times at most", private.get_title())[1])
+    told = re.search(r"odds (\S+) times at most", private.get_title())[1]
+    said = float(told.replace(",", ""))
     assert 0 <= math.log(said) - float(statistic.plan.split.budget.state) < 0.01
 
 

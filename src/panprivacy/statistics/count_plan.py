@@ -16,6 +16,7 @@ from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import float_above
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import note_on
@@ -221,7 +222,7 @@ class CountReading:
         """The estimate with its interval."""
         model = self.model
         value, low, high = model.answer(counts, confidence)
-        epsilon = float(self.plan.split.budget.release)
+        epsilon = float_above(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
         plan = self.plan
         note = note_on(low, high, plan.planned, plan.unit, plan.caveat, value)

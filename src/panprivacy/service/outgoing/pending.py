@@ -23,6 +23,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.service.outgoing.payment import PAYER_BYTES, entries
 from panprivacy.service.outgoing.records import Entry, Moment, Published
 from panprivacy.service.outgoing.results import published
+from panprivacy.statistics.private import release_cost
 
 NUMBERS: Final = ("value", "low", "high", "estimate", "standard_error", "bias")
 """Of a row: all that depends on what was counted, but for its note."""
@@ -74,8 +75,7 @@ def costs(counting: Counting, place: int) -> tuple[Fraction, Fraction]:
         counting: a table of the same plan.
         place: of the release among those of its table, from 1.
     """
-    release = counting.of_releases(place) - counting.of_releases(place - 1)
-    return counting.state_epsilon, release
+    return counting.state_epsilon, release_cost(counting, place)
 
 
 class Room:

@@ -219,6 +219,15 @@ def test_an_event_that_a_crash_loses_costs_no_more_than_is_said(stream, places, 
     assert found < (said if len(places) > 1 else said_of_what_is_lost(plan))
 
 
+def test_what_the_page_says_of_a_crash():
+    """How much it adds follows from the plan, and is more where looks are announced."""
+    plan = one_bit([0, RELEASE], Fraction(1)).plan
+    assert 1.58 < said_of_what_is_lost(plan) < 1.59
+    assert 1.71 < 1 + plan.crash < 1.72
+    looks = one_bit([0, ANNOUNCE, RELEASE], Fraction(1)).plan
+    assert looks.crash == 2 * (2 * looks.sum_epsilon + looks.bit_epsilon) > 2
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("again", "nearly"), [(False, 0.95), (True, 0.92)])
 def test_that_is_nearly_lost(again, nearly, monkeypatch):

@@ -55,7 +55,12 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=KINDS)
+QUICK = "plain", "groups", "contribute", "running"
+
+
+@pytest.fixture(
+    params=[one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in KINDS]
+)
 def config(request, tmp_path):
     path = tmp_path / "service.toml"
     path.write_text(f'[streams.s]\nwindow = "1d"\n{KINDS[request.param]}')
@@ -215,6 +220,7 @@ def load_one(kind, folder):
     return load(path).streams["s"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["plain", "groups", "several", "deletions", "announced"])
 def test_a_cluster_reads_its_own(kind, tmp_path, store):
     """What slices promise, with the intrusions of the configuration."""

@@ -17,6 +17,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES, st.one_of(st.integers(-(2**63), 2**64 - 1), st.text(max_size=4), st.none()))
 def test_no_other_field_matters(other, user):
     lines = json.dumps({"o": other, "user": user}).encode() + b"\n"

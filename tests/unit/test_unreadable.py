@@ -79,7 +79,11 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("a row within the block", "no address", "an object that is cut off")
+MARKED = [one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in CASES]
+
+
+@pytest.mark.parametrize("case", MARKED)
 def test_a_pipe_counts_all_rows_before_the_bad_one(case):
     data, kind, words, reason, users = CASES[case]
     with pipe(data if isinstance(data, bytes) else data.encode()) as path:
@@ -96,7 +100,7 @@ def test_a_pipe_counts_all_rows_before_the_bad_one(case):
     assert "all rows before it" in result.stderr
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MARKED)
 @pytest.mark.parametrize("piped", [False, True])
 def test_unreadable_rows_can_be_skipped_wherever_they_are(case, piped, tmp_path):
     """They come once among the good rows here; the answer is of all others."""

@@ -283,13 +283,14 @@ def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
     tmp_path, shared_nats, monkeypatch
 ):
     with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
-        publish = releaser.publish
+        settled = releaser.settled
 
         def late(*given):
-            publish(*given)
+            done = settled(*given)
             engine._broker.publish([(engine._queues["visits"][1], b"of a sender that stood still")])
+            return done
 
-        monkeypatch.setattr(releaser, "publish", late)
+        monkeypatch.setattr(releaser, "settled", late)
         with pytest.raises(PlanError, match="counts in the next window of these shards"):
             engine.finish()
         assert released(engine) == [0, 0], "the window that ended is published"
@@ -302,7 +303,7 @@ def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, 
         def fail(*_):
             raise StoreError("the disk is full")
 
-        monkeypatch.setattr(releaser, "publish", fail)
+        monkeypatch.setattr(releaser, "settled", fail)
         with pytest.raises(PlanError, match=r"2 shards cannot be made now: .*the disk is full"):
             engine.finish(0.5)
 

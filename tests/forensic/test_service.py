@@ -75,8 +75,8 @@ IDLE_SECONDS = 2.0
 TOKEN = "pp_forensic"
 NOTHING = (0, 0, 0, 0)
 STATE_PIECE = 16
-_HEADERS_PIECES = 256
-"""More than the public texts in front of a table fill."""
+_HEADERS_PIECES = 1_700
+"""More than is in front of a table: public texts, and places for releases that wait."""
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _PIDFD_GETFD = 438
 _LIBC = ctypes.CDLL(None)

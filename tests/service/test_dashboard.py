@@ -159,9 +159,10 @@ def test_what_was_released_is_on_the_pages(visitor, site):
     visitor.go("/streams/activity")
     page = visitor.page
     for row in rows:
-        value, low, high = (f"{row[name]:,.0f}" for name in ("value", "low", "high"))
+        shown = ("value", "low", "high", "estimate", "standard_error")
+        numbers = [f"{row[name]:,.0f}" for name in shown]
         cells = page.get_by_role("row", name=f"visits: exactly {row['argument']}")
-        assert cells.locator("td.number").all_inner_texts() == [value, low, high]
+        assert cells.locator("td.number").all_inner_texts() == numbers
     assert page.locator(".chart svg").filter(visible=True).count() == 2  # over time, and by number
     assert page.locator(".chart svg path[fill='#0072B2']").count() >= 8
     meters = page.get_by_role("meter")

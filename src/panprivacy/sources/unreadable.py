@@ -106,7 +106,7 @@ def _in_parts(whole: W, halves: Halves[W], read: Callable[[W], R]) -> Iterator[R
         raise
     except InputError as error:
         parts = halves(whole)
-        outcome = InputError(error.reason, row=1)
+        outcome = InputError(error.reason, row=error.row or 1)
     if not parts:
         del whole
         yield outcome

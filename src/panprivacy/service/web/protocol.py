@@ -297,7 +297,8 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Leave nothing of a request that has its answer: an Idempotency-Key names a batch."""
         if not self._head:
             self._taker = None
-            self.headers.clear()
+            if self.headers:  # None before the first request
+                self.headers.clear()
 
     def _is_taken_again(self, data: memoryview) -> bool:
         """Take a request that differs from the last one in its body alone; False if this is none.

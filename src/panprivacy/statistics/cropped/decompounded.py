@@ -51,8 +51,10 @@ class DecompoundedModel:
 
     def measured(self, ones: ArrayLike) -> Measured:
         """The sum before it is cut, its standard error, and the bias of the logarithm."""
-        found = self._read(ones)
-        return Measured(float(found.values), float(found.deviations()), found.bias)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a table that noise has emptied
+            found = self._read(ones)
+            deviation = float(np.nan_to_num(found.deviations(), nan=math.inf))
+        return Measured(float(found.values), deviation, found.bias)
 
     def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
         """The estimate, and both ends of its confidence interval.

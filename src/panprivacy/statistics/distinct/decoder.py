@@ -76,7 +76,8 @@ class LevelModel(Measuring):
         weights = slope / variance
 
         def below(users: float) -> bool:
-            mean, _, _ = self.moments(np.asarray(users))
+            with np.errstate(over="ignore"):  # of far fewer users than nobody
+                mean, _, _ = self.moments(np.asarray(users))
             return float(((counts - mean) * weights).sum()) > 0
 
         low, high = -float(self.deviation(0)), 0.0

@@ -138,7 +138,7 @@ def test_one_too_many_is_refused_and_changes_nothing(store, clock):
 
 def test_without_intrusions_planned_for_there_are_none(store, clock):
     stream = make(store, clock, intrusions=0)
-    with pytest.raises(BudgetError, match="all 0 announced intrusions"):
+    with pytest.raises(BudgetError, match="no announced intrusions were planned"):
         stream.announce(b"1")
 
 

@@ -760,6 +760,15 @@ def test_senders_that_do_not_wait_for_durability(tmp_path):
         assert not service.engine.keeper._waiting
 
 
+def test_a_connection_without_a_request_makes_no_trouble(served, caplog):
+    for _ in range(3):
+        with served.connect():
+            pass
+    served.check_others()
+    wait_for(lambda: not served.server.server_state.connections)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
 def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
     monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 50)
     flood = [socket.create_connection(("127.0.0.1", unchanged.port)) for _ in range(300)]

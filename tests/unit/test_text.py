@@ -20,7 +20,8 @@ class TestText:
     def test_refuses_compressed_and_binary_input(self, tmp_path, kind):
         gzip = refusal(from_pipe, b"\x1f\x8b\x08", USER, kind=kind)
         assert str(gzip) == (
-            "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ..."
+            "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ...; "
+            "of a body, Content-Encoding: gzip says so"
         )
         parquet = refusal(from_file, tmp_path, b"PAR1\0\0\0", USER, kind=kind)
         assert str(parquet) == "this is Parquet, not text; name the format parquet"

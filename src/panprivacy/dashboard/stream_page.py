@@ -125,7 +125,8 @@ class StreamPage:
             points = points[points["at"] >= points["at"][-1] - span]
         unit = self._look.unit(asked.statistic)
         show(self._line, charts.over_time(points, unit, self._zone))
-        says = f"{len(points):,} answers; the band is their interval; times of {self._zone}."
+        many = "1 answer" if len(points) == 1 else f"{len(points):,} answers"
+        says = f"{many}; the band is their interval; times of {self._zone}."
         if not points["complete"].all():
             says += " A diamond is not a whole window."
         if lost := int(np.isnan(points["value"]).sum()):

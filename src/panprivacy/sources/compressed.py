@@ -42,6 +42,10 @@ DAMAGE = (
 """What decompressors raise."""
 
 
+_CODINGS = ("gzip", "zstd")
+"""Those that bodies may have."""
+
+
 @dataclass(frozen=True)
 class Packing:
     """A format of compressed files.
@@ -60,7 +64,8 @@ class Packing:
     def advice(self) -> str:
         """What it is, and how to read it through a pipe."""
         command = f"{self.command} FILE | panprivacy run - ..."
-        return f"this is {self.name}; decompress it on the way: {command}"
+        body = f"; of a body, Content-Encoding: {self.name} says so" * (self.name in _CODINGS)
+        return f"this is {self.name}; decompress it on the way: {command}{body}"
 
 
 def _open_zstd(file: BinaryIO) -> pa.NativeFile:

@@ -218,7 +218,7 @@ class Unpacked(Input):
         except InputError:
             raise
         except DAMAGE:
-            message = f"this {self.packing.name} file is truncated or damaged"
+            message = f"this {self.packing.name} file is truncated, damaged or encrypted"
         else:
             if not part:  # the decompressor holds what it unpacked last
                 self._plain = io.BytesIO()

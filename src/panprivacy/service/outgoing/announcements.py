@@ -147,8 +147,11 @@ def next_number(made: int, planned: int) -> int:
         BudgetError: none is left.
     """
     if made >= planned:
-        message = f"all {planned} announced intrusions of this window have been made; plan for "
-        message += "more with intrusions= of the stream, and end the window or start anew"
+        made_all = f"all {planned} announced intrusions of this window have been made"
+        message = made_all if planned else "no announced intrusions were planned for this stream"
+        message += (
+            f"; set intrusions = {planned + 1} in its table, and end the window or start anew"
+        )
         raise BudgetError(message)
     return made + 1
 

@@ -22,7 +22,7 @@ def test_a_line_is_drawn_of_the_chosen_question_and_span(made):
     assert made._line_says.text.startswith("2 answers; the band is their interval; times of UTC")
     made._span.chosen = "1 hour"
     made._draw_line()
-    assert made._line_says.text.startswith("1 answers")
+    assert made._line_says.text.startswith("1 answer;")
 
 
 def test_spans_are_in_seconds():

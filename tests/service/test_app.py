@@ -360,7 +360,7 @@ def test_an_announcement_needs_a_name_and_that_it_was_planned_for(client):
     answer = client.ask("POST", ANNOUNCE, "announce")
     assert "needs an Idempotency-Key" in refused(answer, 400)
     answer = client.ask("POST", ANNOUNCE, "announce", headers={"Idempotency-Key": "monday"})
-    assert "plan for more with intrusions=" in refused(answer, 409)
+    assert "set intrusions = 1 in its table" in refused(answer, 409)
     assert client.state == before
 
 

@@ -111,6 +111,14 @@ def test_where_rows_beyond_the_cut_were_counted_neither_window_is_complete(throu
     assert [Merger([one]).complete for one in kept] == [complete, complete, True]
 
 
+def test_a_state_with_a_contribution_to_a_window_of_a_whole_second_is_gone_on_from():
+    stream = make(shards=1, began=int(BEGAN))
+    stream.take([(at(1), *sealed(key_of(stream), [1, 2]))])
+    stream.contribute(int(BEGAN), 1, last=True, next_start=int(NEXT))
+    after = resumed(stream.state(), shards=1)
+    assert after.contribution(BEGAN, 1) == stream.contribution(BEGAN, 1)
+
+
 def test_a_mark_is_passed_without_a_word():
     stream = make(shards=1)
     public = key_of(stream)

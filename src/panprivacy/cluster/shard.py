@@ -417,7 +417,7 @@ class ShardStream(Resumable):
             "shard": self.part.shard,
             "shards": self.part.shards,
             "routing": self.part.key.hex(),
-            "kept": [[*key, size] for key, size in kept.items()],
+            "kept": [[float(window), number, size] for (window, number), size in kept.items()],
         }
         own_bytes = _OWN.size + KEYS_BYTES + self._reception.batch_ids.state_bytes
         own_bytes += sum(kept.values())

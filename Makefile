@@ -6,20 +6,27 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run demo federated-demo test test-long test-cluster test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs clean
+.PHONY: run demo federated-demo test test-long test-cluster test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs proofs clean
 
 run: $(VENV)/.run
+	mkdir -p build
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
-	  --epsilon 1 --nulls skip --demo --plot build/flights.png
+	  --epsilon 1 --nulls skip --demo > build/flights.txt
+	@cat build/flights.txt
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day \
 	  --stat incidence,bound=8,expected=300_000,exactly=1:6 \
-	  --epsilon 1 --nulls skip --demo --plot build/legs.png
+	  --epsilon 1 --nulls skip --demo > build/legs.txt
+	@cat build/legs.txt
 	$(BIN)/panprivacy run examples/departures.parquet --user aircraft_day --delta delta \
 	  --stat incidence,bound=8,expected=300_000,exactly=1:4 \
-	  --epsilon 1 --demo --plot build/late.png
+	  --epsilon 1 --demo > build/late.txt
+	@cat build/late.txt
 	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
 	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
-	  --epsilon 1 --demo --plot build/flights-late.png
+	  --epsilon 1 --demo > build/flights-late.txt
+	@cat build/flights-late.txt
+	$(BIN)/python examples/flights_picture.py build/flights.png \
+	  $(addprefix build/,flights.txt legs.txt late.txt flights-late.txt)
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/live_demo.py
@@ -153,8 +160,13 @@ reproduce: $(VENV)/.reproduce
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+# The theorems of docs/proofs.md, checked by Coq: about a minute.
+proofs:
+	$(MAKE) --no-print-directory -C proofs
+
 clean:
 	rm -rf $(VENV) build
+	$(MAKE) --no-print-directory -C proofs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -20,10 +20,10 @@ import numpy as np
 
 import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
-from panprivacy.planning.bits import best_split
-from panprivacy.planning.request import Request
 from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
+from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.request import Request
 
 PAGE = ROOT / "docs" / "accuracy.md"
 AIRCRAFT_DAYS, HIGGS_USERS = 251_561, 279_379

@@ -41,10 +41,10 @@ from panprivacy.cluster.publisher import Publisher
 from panprivacy.cluster.queues import Queue
 from panprivacy.cluster.rounds import TICK
 from panprivacy.cluster.routing import Router
-from panprivacy.coins import SystemCoins
-from panprivacy.merging import Merger
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.batches import Reception
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
+from panprivacy.statistics.merging import Merger
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -499,10 +499,13 @@ def assumptions(unit: Units, contribution: tuple[int, float]) -> Table:
 def contribution(shards: int) -> tuple[int, float]:
     """Bytes of what a shard contributes, and seconds to add up those of all."""
     stat = ({"name": "distinct", "expected": "10_000:1e8"},)
-    config = StreamConfig(stat=stat, epsilon=1, window="1d", ids=Ids.integers)
+    config = StreamConfig(stat=stat, epsilon=1, window="1d", ids=IdKind.integers)
     router = Router(shards, KEY, numbered=False)
     packed = [
-        b"".join(part.packed() for part in config.make_counting(router.slice(at)).parts("sums"))
+        b"".join(
+            part.packed()
+            for part in config.make_counting(router.slice(at)).internals.contributions.parts("sums")
+        )
         for at in range(shards)
     ]
     began = time.process_time()
@@ -527,7 +530,7 @@ MESSAGES = 200
 def inside() -> Table:
     """Nanoseconds an id of each step of a shard, in this process, of messages of 100,000 ids."""
     stat = ({"name": "distinct", "expected": "10_000:1e8"},)
-    config = StreamConfig(stat=stat, epsilon=1, window="1d", ids=Ids.integers)
+    config = StreamConfig(stat=stat, epsilon=1, window="1d", ids=IdKind.integers)
     router, opener, queue = Router(2, KEY, numbered=False), Opener(), Queue("inside", "ids", 2, 0)
     counting = config.make_counting(router.slice(0))
     reception, spent = Reception(config, counting), Counter[str]()
@@ -557,7 +560,7 @@ def inside() -> Table:
                 for batch in batches:
                     timed("route", lambda one=batch: router.check(one, 0, 0))
                 checked = timed("check", lambda one=batches: reception.check(counting, one))
-                timed("count", lambda one=checked: counting.apply(*one))
+                timed("count", lambda one=checked: counting.internals.memory.apply(*one))
                 spent["ids"] += sum(batch.num_rows for batch in batches)
     return ["step", "an id"], [
         [says, f"{spent[step] / spent['ids'] * 1e9:.1f} ns"] for step, says in STEPS.items()

@@ -44,6 +44,8 @@ SHARDS = 2
 SENDERS = 4
 PAUSE = 0.2
 PATIENCE = 60.0
+START_PATIENCE = 600
+"""Seconds for a start, on a machine that may be crowded."""
 CUT_SECONDS, FULL_SECONDS, AWAY_SECONDS = 20.0, 12.0, 12.0
 SHORT_SECONDS, LONG_SECONDS = 0.7 * LEASE, 2 * LEASE
 """Within the lease of a shard, and beyond it."""
@@ -72,7 +74,7 @@ _LINE = re.compile(r"^panprivacy: (.*)$", re.MULTILINE)
 
 
 @dataclass
-class Sent:
+class Submission:
     """What a sender has sent, and was told."""
 
     events: int = 0
@@ -86,7 +88,7 @@ class Senders:
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url, self._ids = url, {_QUEUED: itertools.count(), _SEALED: itertools.count()}
-        self.sent = {_QUEUED: Sent(), _SEALED: Sent()}
+        self.sent = {_QUEUED: Submission(), _SEALED: Submission()}
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(one, (_QUEUED, _SEALED)[one % 2]), daemon=True)
@@ -99,7 +101,7 @@ class Senders:
         """Send no more bodies; those that are under way are repeated until they are taken."""
         self._stopping.set()
         for thread in self._threads:
-            thread.join(5 * PATIENCE)
+            thread.join(START_PATIENCE)
             if thread.is_alive():
                 sys.exit("a body is not taken")
 
@@ -167,7 +169,7 @@ class Scene:
         self.cluster = RunningCluster(folder, self.nats.url, STREAMS, command=HARDENED)
         self.cluster.configure(
             f'[cluster]\nnats = ["{self.nats.url}"]\nname = "faults"\nqueue_bytes = 33_554_432\n'
-            f'patience = "{patience}s"\n'
+            f'patience = "{patience}s"\nstart_patience = "{START_PATIENCE}s"\n'
             + url + STREAMS,
             server='listen = "127.0.0.1:0"\n',
             checkpoint=f'every = "1s"\npath = "{folder}/vault/panprivacy.sealed"',
@@ -200,7 +202,7 @@ class Scene:
         if self.ways is not None:
             options += ["--address", self.ways.ray]
         try:
-            self.cluster.start(*options, patience=3 * PATIENCE)
+            self.cluster.start(*options, patience=START_PATIENCE)
         except TimeoutError:
             raise RuntimeError(self.cluster.said) from None
         if self.ways is not None and not self.ways.has_shard():
@@ -229,12 +231,12 @@ class Scene:
     def finish(self) -> None:
         """Wait until counting goes on, stop sending, and wait for the last window's answer."""
         sealed = self.senders.sent[_SEALED].acknowledged
-        wait_until(lambda: sealed[-1] > self.healed + 1, PATIENCE)
+        wait_until(lambda: sealed[-1] > self.healed + 1, START_PATIENCE)
         self.senders.stop()
         last = time.time()
         wait_until(
             lambda: all(one.window > last and not one.cuts for one in self.record.streams.values()),
-            4 * PATIENCE,
+            START_PATIENCE,
         )
         self._note_journal()
 
@@ -385,6 +387,39 @@ def told_to_stop(scene: Scene) -> None:
     scene.again()
 
 
+def coordinator_killed_at_the_end(scene: Scene) -> None:
+    """The coordinator is killed at the cut, release and publication of windows, and started."""
+    for after in (0.02, 0.2, 0.6):
+        now = time.time()
+        time.sleep((now // WINDOW + 1) * WINDOW + after - now)
+        coordinator_killed(scene)
+
+
+def killed_while_starting(scene: Scene) -> None:
+    """The coordinator is killed, and again 1, 4 and 10 s after it is started again."""
+    scene.cluster.kill()
+    for seconds in (1.0, 4.0, 10.0):
+        with suppress(TimeoutError):
+            scene.cluster.start("--shards", str(scene.shards), patience=seconds)
+        scene.cluster.kill()
+    scene.again()
+
+
+def killed_while_stopping(scene: Scene) -> None:
+    """The coordinator is told to stop, killed 0.3 s later, and started again."""
+    scene.cluster.signal(signal.SIGTERM)
+    time.sleep(0.3)
+    coordinator_killed(scene)
+
+
+def agents_killed(scene: Scene) -> None:
+    """All helpers of Ray that it does without are killed; then one, without which it ends."""
+    for words in ("log_monitor.py", "/monitor.py", "/dashboard.py", "leftovers.py"):
+        os.kill(scene.cluster.process(words), signal.SIGKILL)
+    time.sleep(2.0)
+    _end_by(scene, "ray::RuntimeEnvAgent")
+
+
 def broker_killed(scene: Scene) -> None:
     """The broker is killed, and started again after 3 s without its memory."""
     scene.nats.kill()
@@ -517,6 +552,10 @@ HERE = (
     shard_killed,
     shard_killed_at_the_end,
     coordinator_killed,
+    coordinator_killed_at_the_end,
+    killed_while_starting,
+    killed_while_stopping,
+    agents_killed,
     told_to_stop,
     broker_killed,
     broker_and_shard_killed,

@@ -24,12 +24,12 @@ from fractions import Fraction
 from http.client import HTTPConnection
 from pathlib import Path
 
-from panprivacy.coins import SystemCoins
-from panprivacy.collector.secrets import Secrets
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import CountNonZero, Task
+from panprivacy.devices.collector.secrets import Secrets
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import CountNonZero, Task
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.tokens import Role
 
 _CONNECTIONS = 32
@@ -39,9 +39,9 @@ _TOKENS = {role: f"pp_{role}" for role in (Role.ingest, Role.release)}
 _COLLECTOR = """
 import sys
 from pathlib import Path
-from panprivacy.collector import serving
-from panprivacy.collector.secrets import Secrets
-from panprivacy.collector.server import collect
+from panprivacy.devices.collector import serving
+from panprivacy.devices.collector.secrets import Secrets
+from panprivacy.devices.collector.server import collect
 folder, serving._TOGETHER = Path(sys.argv[1]), int(sys.argv[2])
 task = folder / "task.json"
 secrets = Secrets.load(task.with_suffix(".secret"), None)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import panprivacy as pp
 from benchmarks.counters import activity
-from panprivacy.cells.law import Law
+from panprivacy.tables.cells.law import Law
 
 RUNS, MOST_OVER = 100, 1.01
 STATE, RELEASE = "0.9", "0.1"

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from benchmarks.counters import marked, table
 from benchmarks.trials import ROOT
 from panprivacy.continual import Counter
-from panprivacy.counters import shapes
+from panprivacy.tables.counters import shapes
 
 Floats = NDArray[np.float64]
 

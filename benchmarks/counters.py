@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import panprivacy as pp
 from benchmarks.trials import HIGGS, ROOT
-from panprivacy.cells.law import Law
+from panprivacy.tables.cells.law import Law
 
 PAGE, PICTURE = ROOT / "docs" / "accuracy-counters.md", ROOT / "docs" / "laws.png"
 IPSUM = ROOT / "../shared/data/ipsum_blocklist.parquet"

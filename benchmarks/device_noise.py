@@ -14,10 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.distributions import bernoulli, hockey_stick
-from panprivacy.federated.promise import Promise, Range, worst_of_others
-from panprivacy.federated.simulation import local_deviations
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.distributions import bernoulli, hockey_stick
+from panprivacy.devices.federated.promise import Promise, Range, worst_of_others
+from panprivacy.devices.federated.simulation import local_deviations
 
 DEVICES = 100, 1_000, 10_000, 100_000
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**6)

@@ -26,10 +26,10 @@ from benchmarks.laws import filled
 from benchmarks.limits import information, least, least_ever, least_over, limit
 from benchmarks.sketches import BITS, Flipped, Loglog, flipped_model
 from benchmarks.trials import ROOT, Trial, measure
-from panprivacy.planning.bits import best_split
-from panprivacy.planning.request import Request
 from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
+from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.request import Request
 
 PAGE = ROOT / "docs" / "accuracy-distinct.md"
 COMPARED, INFORMED = (ROOT / "docs" / f"{name}.png" for name in ("distinct", "information"))

@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     derive_private_key,
 )
 
-from panprivacy.coins import SystemCoins
-from panprivacy.federated import group
-from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey
+from panprivacy.devices.federated import group
+from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey
+from panprivacy.privacy.coins import SystemCoins
 
 CIPHERTEXTS = 500
 ROUNDS = 20

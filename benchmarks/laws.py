@@ -29,16 +29,16 @@ import panprivacy as pp
 from benchmarks.counters import marked, table
 from benchmarks.cropped import bump
 from benchmarks.trials import ROOT
-from panprivacy.cells.law import Law
-from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.planning.request import Request
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import NamedReading
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.decoders.circular import convolve, correlate
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
+from panprivacy.tables.planning.request import Request
 
 Floats = NDArray[np.float64]
 

@@ -131,7 +131,8 @@ def main() -> None:
             pp.DistinctCount(epsilon=EPSILON, expected=expected),
             pp.CroppedSum(tau=10, epsilon=EPSILON, expected=expected, memory=1 << 20),
         ):
-            print(f"an unseen window, {one.name}, {expected}: {float(one.unseen):.4f}")
+            unseen = float(one.guarantee.unseen_loss.epsilon)
+            print(f"an unseen window, {one.entry.name}, {expected}: {unseen:.4f}")
 
 
 if __name__ == "__main__":

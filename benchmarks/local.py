@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.continual import fill
 from benchmarks.counters import table
 from benchmarks.trials import FLIGHTS, ROOT
-from panprivacy import local
-from panprivacy.queries import LinearQueries
+from panprivacy.papers import local
+from panprivacy.papers.queries import LinearQueries
 
 PAGE = ROOT / "docs" / "local.md"
 KINDS = (local.RandomisedResponse, local.UnaryEncoding, local.HadamardResponse)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from panprivacy.sources import Column, Prefixes, open_source
+from panprivacy.intake.sources import Column, Prefixes, open_source
 
 try:
     import duckdb

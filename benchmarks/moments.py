@@ -25,7 +25,7 @@ import panprivacy as pp
 from benchmarks.continual import fill
 from benchmarks.counters import activity, table
 from benchmarks.trials import FLIGHTS, HIGGS, ROOT
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 
 PAGE = ROOT / "docs" / "accuracy-moments.md"
 RUNS, ORDINARY_RUNS = 200, 40
@@ -114,7 +114,7 @@ class Row:
         for _ in range(ORDINARY_RUNS):
             sketch = self.make(coins=NoNoise())
             self.stream.feed(sketch)
-            cells = sketch._state.table.astype(float)  # noqa: SLF001 - it has no secrets
+            cells = sketch.internals.memory.now.table.astype(float)
             parts = np.split(cells, sketch.plan.tables)
             answer = cells.sum() if self.order == 1 else parts[0] @ parts[-1]
             found.append(answer - truth)

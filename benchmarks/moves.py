@@ -102,7 +102,7 @@ def choice(users: int, epsilon: int, updates: int) -> Choice:
     answers. What stands is taken to stray by any number up to the threshold, each as likely.
     """
     trial = running(users, epsilon, updates, users)
-    lifted = trial.noise() / math.sqrt(2) * math.log1p(COMPARISONS / updates)
+    lifted = trial.internals.releasing.noise() / math.sqrt(2) * math.log1p(COMPARISONS / updates)
     (statistic,) = trial.statistics.values()
     plan: Any = statistic.plan
     answer = plan.relative_error(users / 2) * users / 2
@@ -153,7 +153,12 @@ def day() -> Table:
     for users in DAY:
         chosen = best(users, 1)
         (error, _), (clock, _) = measure(chosen, np.array_split(np.arange(users), COMPARISONS))
-        told = chosen.threshold, chosen.moving().noise(), chosen.predicted, error
+        told = (
+            chosen.threshold,
+            chosen.moving().internals.releasing.noise(),
+            chosen.predicted,
+            error,
+        )
         row = [f"{users:,}", str(chosen.updates), *(f"{one:,.0f}" for one in told)]
         rows.append([*row, f"{error / users:.1%}", f"{clock:,.0f}"])
         print(rows[-1], flush=True)

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.continual import fill
-from panprivacy.coins import SystemCoins
 from panprivacy.continual import Counter
-from panprivacy.counters.mechanism import Floats
-from panprivacy.online import UNITS, MultiCounter, PrivateExperts
+from panprivacy.papers.online import UNITS, MultiCounter, PrivateExperts
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.tables.counters.mechanism import Floats
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/online.md"

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 import panprivacy as pp
-from panprivacy._kernels import compile_kernels
+from panprivacy.ground.kernels import compile_kernels
 
 MOST_SECONDS = 2.0
 SHOWN = 12

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 from Crypto.Hash import TurboSHAKE128
 
-from panprivacy.coins import SystemCoins
-from panprivacy.vdaf import MODULUS, Prio3Count, aggregate, unshard
+from panprivacy.devices.vdaf import MODULUS, Prio3Count, aggregate, unshard
+from panprivacy.privacy.coins import SystemCoins
 
 REPORTS = 5_000
 ROUNDS = 15

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedDistinctCount,
     CroppedFirstMoment,
     CroppedHeavyHitters,
     PrimeIncidence,
 )
-from panprivacy.published.mir_moments import seen
+from panprivacy.papers.published.mir_moments import seen
 
 USERS, RUNS, FEW_RUNS, MOST_OVER = 100_000, 100, 10, 1.3
 BUDGET = pp.Budget(Fraction(9, 10), Fraction(1, 10))

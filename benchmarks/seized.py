@@ -13,7 +13,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from panprivacy.audit.attacks import ATTACKS
-from panprivacy.programs.pictures import draw_presence, side_by_side
+from panprivacy.intake.programs.pictures import draw_presence, side_by_side
 
 PICTURE = Path(__file__).parents[1] / "docs/seized.png"
 TITLES = {"salted hashes": "hashes with a daily salt", "DistinctCount": "panprivacy, epsilon 1"}

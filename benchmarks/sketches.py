@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.limits import EPSILON, Floats
-from panprivacy.decoders.levels import level_shares
 from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.tables.decoders.levels import level_shares
 
 GENERATOR = np.random.default_rng()
 BITS = 8 * (1 << 16)

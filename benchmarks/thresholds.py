@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 import panprivacy as pp
 from benchmarks.counters import activity
-from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.statistics.incidence.decoder import StateModel
 from panprivacy.statistics.threshold.hard import HardPlan
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
 
 USERS, RUNS, MOST_OVER = 1_000_000, 100, 1.25
 BUDGET = pp.Budget(Fraction(9, 10), Fraction(1, 10))
@@ -79,7 +79,7 @@ def over_the_limit(count: pp.ThresholdCount) -> float:
     if not isinstance(plan, HardPlan):
         raise TypeError
     spent = float(plan.split.budget.state)
-    return float(np.sqrt(plan.shape.price(spent) / plan.shape.least_price(spent)))
+    return float(np.sqrt(plan.shape.price(spent) / plan.shape.price_bound(spent)))
 
 
 def print_gains() -> None:

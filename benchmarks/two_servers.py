@@ -16,15 +16,15 @@ from fractions import Fraction
 from functools import partial
 
 from panprivacy.audit.ideal import MemoryStorage
-from panprivacy.coins import SystemCoins
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.shares import Sharing, open_helper, open_leader, split
-from panprivacy.federated.task import AnyKind, Task
-from panprivacy.federated.two_servers import Collusion, TwoServers
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.shares import Sharing, open_helper, open_leader, split
+from panprivacy.devices.federated.task import AnyKind, Task
+from panprivacy.devices.federated.two_servers import Collusion, TwoServers
+from panprivacy.privacy.coins import SystemCoins
 
 RUNS, TICKS, BITS = 7, 20, 100
 

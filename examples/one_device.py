@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from panprivacy.aggregator.reports import upload
-from panprivacy.federated import Device, FileStorage, Task, TwoServers
+from panprivacy.devices.aggregator.reports import upload
+from panprivacy.devices.federated import Device, FileStorage, Task, TwoServers
 
 if __name__ == "__main__":
     task, signer, file = sys.argv[1:]

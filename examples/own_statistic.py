@@ -7,6 +7,7 @@ from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
 from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.release import Name
 
 
@@ -37,10 +38,12 @@ class AbsentSizes(DensitySizes, frozen=True, tag="absent"):
         return AbsentPlan(shares.universe, shares.cells, request, shares.split)
 
 
-class Absent(Density, sizes=AbsentSizes):
+class Absent(Density):
     """What share of the members stayed away?"""
 
     __slots__ = ()
+
+    entry = CatalogueEntry(AbsentSizes)
 
 
 members = Absent(universe=100_000, epsilon=1)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from panprivacy.coins import SystemCoins
-from panprivacy.federated import Collector, Device, FileStorage, Histogram, Promise, Task
-from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated import Collector, Device, FileStorage, Histogram, Promise, Task
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.privacy.coins import SystemCoins
 
 EVENTS = {"phone": [True, False, True], "watch": [False, False, False], "car": [False, True, False]}
 

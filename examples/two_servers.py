@@ -24,17 +24,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from panprivacy.aggregator.messages import UPLOAD, UPLOAD_REQ, Party, reports_path
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.reports import dap_report, row_of, upload
-from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
-from panprivacy.coins import SystemCoins
-from panprivacy.federated import Device, FileStorage, Task
-from panprivacy.federated.joint import payload_keys
-from panprivacy.federated.messages import State
-from panprivacy.federated.rows import SHARED_BYTES, entries
-from panprivacy.federated.shares import embedded, open_helper, open_leader
-from panprivacy.vdaf import MODULUS, Prio3Count
+from panprivacy.devices.aggregator.messages import UPLOAD, UPLOAD_REQ, Party, reports_path
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.reports import dap_report, row_of, upload
+from panprivacy.devices.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
+from panprivacy.devices.federated import Device, FileStorage, Task
+from panprivacy.devices.federated.joint import payload_keys
+from panprivacy.devices.federated.messages import DeviceState
+from panprivacy.devices.federated.rows import SHARED_BYTES, entries
+from panprivacy.devices.federated.shares import embedded, open_helper, open_leader
+from panprivacy.devices.vdaf import MODULUS, Prio3Count
+from panprivacy.privacy.coins import SystemCoins
 
 TICKS, MOST, EPSILON = 6, 2, "5"
 EVENTS = [0, 0, 0, 0, 1, 1, 1, 2, 2]
@@ -182,7 +182,9 @@ def draw(run: Run, seen: Seen) -> None:
 
 def _draw_storage(axes: Axes, run: Run) -> None:
     """The ciphertexts of one bit at each tick."""
-    rows = np.array([list(State.read(look).row[:SHARED_BYTES]) for look in run.looks], np.uint8)
+    rows = np.array(
+        [list(DeviceState.read(look).row[:SHARED_BYTES]) for look in run.looks], np.uint8
+    )
     axes.imshow(rows, cmap="gray", aspect="auto", interpolation="nearest")
     axes.set(xlabel="byte of the ciphertexts of one bit", ylabel="after tick")
     axes.set_yticks(range(TICKS), [str(tick + 1) for tick in range(TICKS)])

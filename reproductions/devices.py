@@ -6,7 +6,7 @@ Feldman et al., Theorems 8 and 9, with constants. Each device has one event, at 
 knows, or none, by the toss of a fair coin. A device of this package keeps a ciphertext, and adds
 noise once, at the end; the plain local model does the same with a bit in the clear. A device
 without ciphertexts, whose memory has to hide each event by itself at every tick, adds noise to
-every tick. `panprivacy.federated.every_tick` derives the lines.
+every tick. `panprivacy.devices.federated.every_tick` derives the lines.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fractions import Fraction
 import numpy as np
 from matplotlib.figure import Figure
 
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.every_tick import least_error, response_error, total_variation
-from panprivacy.federated.simulation import local_deviations
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.every_tick import error_bound, response_error, total_variation
+from panprivacy.devices.federated.simulation import local_deviations
 from reproductions import COINS, FOLDER, GENERATOR
 
 DEVICES, RUNS, EPSILON = 1_000, 400, 1
@@ -59,7 +59,7 @@ def rows() -> Iterator[dict[str, float]]:
             "local_model": float(local),
             "every_tick": responses,
             "every_tick_predicted": response_error(DEVICES, ticks, EPSILON),
-            "least": least_error(DEVICES, ticks, EPSILON),
+            "least": error_bound(DEVICES, ticks, EPSILON),
             "total_variation": float(total_variation(ticks, FLIP)),
             "bound": (1 - 2 * flip) / math.sqrt(4 * flip * (1 - flip) * ticks),
         }

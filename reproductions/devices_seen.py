@@ -11,13 +11,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from panprivacy.coins import SecretCoins
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.messages import State
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Task
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.messages import DeviceState
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
+from panprivacy.privacy.coins import SecretCoins
 from reproductions import COINS, FOLDER
 
 TICKS, EVENT = 16, 6
@@ -51,7 +51,7 @@ def looks(event: int | None, key: DecryptionKey, coins: SecretCoins) -> list[byt
 
 def ciphertexts(states: list[bytes]) -> NDArray[np.uint8]:
     """The bytes that differ from tick to tick, uint8[states, 66]."""
-    return np.array([list(State.read(state).row) for state in states], np.uint8)
+    return np.array([list(DeviceState.read(state).row) for state in states], np.uint8)
 
 
 def main() -> None:

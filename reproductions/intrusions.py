@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from panprivacy.continual import METHODS, Counter
 from panprivacy.continual.methods import CounterRequest
-from panprivacy.counters.mechanism import Silent
+from panprivacy.tables.counters.mechanism import Silent
 from reproductions import COINS, FOLDER, GENERATOR
 from reproductions.every_step_seen import least
 

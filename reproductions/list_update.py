@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import panprivacy as pp
-from panprivacy.online import ListUpdate
+from panprivacy.papers.online import ListUpdate
 from reproductions import COINS, FOLDER, GENERATOR
 
 ELEMENTS, BURST = 100, 200

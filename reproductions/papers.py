@@ -19,13 +19,11 @@ import panprivacy as pp
 from panprivacy.audit import exact_loss
 from panprivacy.audit.attacks.guesses import right_probability
 from panprivacy.audit.controls import CONTROLS
-from panprivacy.cells.law import Law
-from panprivacy.coins import Coins
 from panprivacy.continual import Counter
-from panprivacy.federated.every_tick import least_error, total_variation
-from panprivacy.online import MultiCounter
-from panprivacy.published import ContinuousDensity, DworkDensity
-from panprivacy.published.digalakis_theory import (
+from panprivacy.devices.federated.every_tick import error_bound, total_variation
+from panprivacy.papers.online import MultiCounter
+from panprivacy.papers.published import ContinuousDensity, DworkDensity
+from panprivacy.papers.published.digalakis_theory import (
     Estimator,
     dwork_bits,
     repaired_noise,
@@ -33,8 +31,10 @@ from panprivacy.published.digalakis_theory import (
     theorem_4_2,
     tuned_bits,
 )
-from panprivacy.published.mir_moments import contributions
-from panprivacy.queries import LinearQueries
+from panprivacy.papers.published.mir_moments import contributions
+from panprivacy.papers.queries import LinearQueries
+from panprivacy.privacy.coins import Coins
+from panprivacy.tables.cells.law import Law
 from reproductions import GENERATOR, accurate_counts, every_step_seen, list_update, log_steps
 from reproductions.digalakis import errors, figure_1, figure_2, figure_4, printed, reach
 
@@ -151,13 +151,13 @@ def sample_repaired() -> float:
 @number
 def beta_printed() -> float:
     """The tightest beta of 20,000 users, as printed."""
-    return printed("OptBern", 0.2).least_beta(0.1, 20_000)
+    return printed("OptBern", 0.2).min_beta(0.1, 20_000)
 
 
 @number
 def beta_repaired() -> float:
     """The same with noise that is private."""
-    return Estimator(tuned_bits(0.2), repaired_noise(0.2)).least_beta(0.1, 20_000)
+    return Estimator(tuned_bits(0.2), repaired_noise(0.2)).min_beta(0.1, 20_000)
 
 
 @number
@@ -740,7 +740,7 @@ def told_by_device() -> float:
 @number
 def without_ciphertexts() -> float:
     """Theorem 9: what no count errs less than, over `sqrt(n T)`; 100 ticks, epsilon 1."""
-    return least_error(1, 100, 1.0) / 10
+    return error_bound(1, 100, 1.0) / 10
 
 
 def main() -> None:

@@ -43,10 +43,15 @@ def _is_kept(tunable: str) -> bool:
 
 def main() -> None:
     """Run the command line in a process whose memory is kept clean."""
+    if not sys.platform.startswith("linux"):
+        sys.stderr.write(
+            "panprivacy: it runs on Linux: on macOS and Windows take a container or WSL\n"
+        )
+        sys.exit(2)
     if os.environ.get(_PROCESS) != str(os.getpid()):
         _start_anew()
     from panprivacy.cli import main as run_command  # noqa: PLC0415 - only in the new process
-    from panprivacy.hygiene.protection import protect  # noqa: PLC0415
+    from panprivacy.ground.hygiene.protection import protect  # noqa: PLC0415
 
     protect()
     run_command()

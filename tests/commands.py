@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import io
 import os
 import sys
@@ -34,7 +35,7 @@ def run_command(*arguments, cwd=None):
             contextlib.redirect_stderr(stderr),
         ):
             try:
-                main()
+                contextvars.Context().run(main)  # as it is shipped: it refuses what is too small
             except SystemExit as stop:
                 code = stop.code or 0
     finally:

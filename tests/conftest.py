@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import gc
@@ -11,11 +12,12 @@ import sys
 import pytest
 from hypothesis import settings
 
-from panprivacy._kernels import Kernel, cache_folder
 from panprivacy.audit import subject
 from panprivacy.audit.exact import loss
-from panprivacy.federated import elgamal, group
+from panprivacy.devices.federated import elgamal, group
+from panprivacy.ground.kernels import Kernel, cache_folder
 from panprivacy.statistics import records
+from panprivacy.testing import allow_noise
 
 gc.disable()  # until all tests are collected, of which nothing is garbage
 
@@ -47,6 +49,21 @@ def pytest_collect_file():
     """Look for examples in what is documented, and not in tests: it takes 4 s a worker."""
     collected = yield
     return [one for one in collected if type(one) is pytest.Module]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Allow cases and parameters of tests to be too small to be useful."""
+    with allow_noise():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Allow tests tables too small to be useful; pages have what users have."""
+    tests = item.path.is_relative_to(item.config.rootpath / "tests")
+    with allow_noise() if tests else contextlib.nullcontext():
+        return (yield)
 
 
 def pytest_collection_finish():

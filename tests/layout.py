@@ -71,4 +71,10 @@ def files_of(module):
     *folders, _ = module
     if own or not folders or length(folders) > SITTING:
         return own
-    return [path for (_, said), path in named_files().items() if said == folders[-1]]
+    name = folders[-1] if folders == _least_deep(folders[-1]) else "_".join(folders[-2:])
+    return [path for (_, said), path in named_files().items() if said == name]
+
+
+def _least_deep(name):
+    """The folders that lead to the least deep one of this name."""
+    return list(min((one[: one.index(name) + 1] for one in modules() if name in one[:-1]), key=len))

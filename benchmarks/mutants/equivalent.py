@@ -10,7 +10,7 @@ _ONE_CELL = "there is one cell, which is the first and the last"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
-        "addressing.py",
+        "tables/addressing.py",
         "mark",
         "hashes = np.zeros( 3 * ABREAST, np.uint64)",
     ): "there is room for more hashes than are made at a time",
@@ -20,82 +20,82 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "grid = 9**9",
     ): "what is said is rounded up at the ninth digit in either case",
     (
-        "hashing.py",
+        "tables/hashing.py",
         "non_digits",
         "return (word ^ _ZEROS) | ((word % _SIXES) ^ _ZEROS)",
     ): "it is a first look: whatever it lets through, or holds back, is then read byte by byte",
     (
-        "addressing.py",
+        "tables/addressing.py",
         "",
         "FEISTEL_ROUNDS = 7",
     ): "rounds are made in pairs, so that an odd number has one more",
     (
-        "cells/bits.py",
+        "tables/cells/bits.py",
         "approximate_bit",
         "affordable = math.exp(min((intrusions + 1) * epsilon_state, 699))",
     ): _HUGE,
     (
-        "cells/bits.py",
+        "tables/cells/bits.py",
         "approximate_bit",
         "affordable = math.exp(min((intrusions + 1) * epsilon_state, 701))",
     ): _HUGE,
     (
-        "cells/difference_sets.py",
+        "tables/cells/difference_sets.py",
         "_recur",
         "if returned and step + 2 < sequence.size:",
     ): "no recurrence repeats one step before the longest period of its degree",
     (
-        "cells/law.py",
+        "tables/cells/law.py",
         "check_readable",
         "self.members is None and np.abs(self.spectrum()).min() <= _LEAST_SPECTRUM",
     ): "no float of a transform is exactly 1e-9",
     (
-        "counters/delayed.py",
+        "tables/counters/delayed.py",
         "_hazard",
         "for _ in range( 61):",
     ): _HALVED,
     (
-        "counters/delayed.py",
+        "tables/counters/delayed.py",
         "_hazard",
         "for _ in range( 59):",
     ): _HALVED,
     (
-        "counters/delayed.py",
+        "tables/counters/delayed.py",
         "run",
         "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
     ): _ONE_CELL,
     (
-        "counters/naive.py",
+        "tables/counters/naive.py",
         "run",
         "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
     ): _ONE_CELL,
     (
-        "counters/naive.py",
+        "tables/counters/naive.py",
         "run",
         "told = memory.told[_VARIANCE, 0] + variance, memory.told[_FOURTH, -1] + fourth",
     ): _ONE_CELL,
     (
-        "counters/naive.py",
+        "tables/counters/naive.py",
         "run",
         "told = memory.told[_VARIANCE, -1] + variance, memory.told[_FOURTH, 0] + fourth",
     ): _ONE_CELL,
     (
-        "counters/shapes.py",
+        "tables/counters/shapes.py",
         "_candidates",
         "for levels in range( 0, _MOST_LEVELS):",
     ): "without a level above the lowest there is no radix to try",
     (
-        "counters/shapes.py",
+        "tables/counters/shapes.py",
         "best_shares",
         "rows, below, size = [], 0.0, 2",
     ): "shares are ratios of what all sizes scale alike",
     (
-        "decoders/intervals.py",
+        "tables/decoders/intervals.py",
         "_first",
         "points = np.linspace(points[first - 1], points[first], GRID * 1)",
     ): "each zoom is 63 times finer, in place of 64",
     (
-        "federated/every_tick.py",
+        "devices/federated/every_tick.py",
         "least_error",
         "return math.sqrt(devices * max(1 / known - 1 / 4, -1))",
     ): "nothing tells more of a fair coin than 4, which it is known by",
@@ -110,72 +110,72 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "noise = coins.discrete_laplace(scales[ -1], len(sums))",
     ): "there is one scale there, which is the first and the last",
     (
-        "cells/bits.py",
+        "tables/cells/bits.py",
         "update",
         "touched = np.zeros(-(-self.cells // 63), np.uint64)",
     ): "there is room for a few cells more, which no slot names",
     (
-        "cells/law.py",
+        "tables/cells/law.py",
         "",
         "_UNIT = 2 << 24",
     ): "weights of twice the size are as private, and no less accurate",
     (
-        "cells/law.py",
+        "tables/cells/law.py",
         "",
         "_UNIT = 1 << 25",
     ): "weights of twice the size are as private, and no less accurate",
     (
-        "cells/packed.py",
+        "tables/cells/packed.py",
         "group_sums",
         "if groups > 1 or self.cells % (8 * groups):  # runs end within a byte",
     ): "the other way to count bits finds the same sums, and takes longer",
     (
-        "cells/modular.py",
+        "tables/cells/modular.py",
         "without_noise",
         "self.update(table, slots, deltas, -1, coins)",
     ): "counters take no notice of the epoch",
     (
-        "counters/delayed.py",
+        "tables/counters/delayed.py",
         "comparison_scale",
         "low, high = _GRID << 32, _GRID // 16  # with less, exp(-bound/scale) would be 0",
     ): "so little noise costs more than any epsilon that is planned, and both ends are moved up",
     (
-        "counters/endless.py",
+        "tables/counters/endless.py",
         "_trees",
         "while tick >= start | tree.horizon:",
     ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
     (
-        "counters/factorised.py",
+        "tables/counters/factorised.py",
         "_added",
         "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
     ): "a product of so many numbers has one fewer than both together",
     (
-        "counters/naive.py",
+        "tables/counters/naive.py",
         "run",
         "most = float(surest * (1 - surest)) if self.bound <= 1 else 0.25",
     ): "a bound is at least 1",
     (
-        "federated/elgamal.py",
+        "devices/federated/elgamal.py",
         "_by_processes",
         "if positive_integer(processes=processes) <= 1:",
     ): "numbers below 1 were refused",
     (
-        "federated/histogram.py",
+        "devices/federated/histogram.py",
         "planned",
         "if promise.devices > 1 and not promise.delta:",
     ): "without a delta the search ends at the promised epsilon too, however many report",
     (
-        "federated/mean.py",
+        "devices/federated/mean.py",
         "planned",
         "high = min(high + _STEPS // 9, widest)",
     ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
     (
-        "planning/bits.py",
+        "tables/planning/bits.py",
         "",
         "_MOST_EXPONENT = 701.0",
     ): "plans of an epsilon above 700 alone are compared by it, and it is a guess either way",
     (
-        "planning/bits.py",
+        "tables/planning/bits.py",
         "",
         "_MOST_EXPONENT = 699.0",
     ): "plans of an epsilon above 699 alone are compared by it, and it is a guess either way",
@@ -185,7 +185,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "next_write = min(next_write, time.monotonic() % _HURRY)",
     ): "as the service stops, it writes a tenth of a second sooner, and as often as it looks",
     (
-        "sources/delimited.py",
+        "intake/sources/delimited.py",
         "_names",
         "read_options=pa.csv.ReadOptions(use_threads=True, block_size=len(header) + 1),",
     ): "a header of one block is read alike by one thread and by many",
@@ -195,22 +195,22 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return whole(says, _MOST_CELLS, example= 65537)",
     ): "any number will do for an example in a text",
     (
-        "guarantee/exact.py",
+        "privacy/guarantee/exact.py",
         "",
         "_DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=~999_999)",
     ): _RANGE,
     (
-        "guarantee/exact.py",
+        "privacy/guarantee/exact.py",
         "rounded",
         "rounding = Context(prec=digits, rounding=direction, Emax= 1000000, Emin=-999_999)",
     ): _RANGE,
     (
-        "noise.py",
+        "privacy/noise.py",
         "_fill_laplace",
         "if step is _OFFSET:",
     ): "small numbers are one object each, and numba compares them by value",
     (
-        "noise.py",
+        "privacy/noise.py",
         "_fill_laplace",
         "span = 2",
     ): "an offset below 1 is drawn anew half of the time, with the same law",
@@ -240,7 +240,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         'if form <= "cells":',
     ): 'the other form is "sums", and no other comes before "cells"',
     (
-        "statistics/together.py",
+        "statistics/composites/together.py",
         "_check_spending",
         "if len(found) is not sum(len(one.answers()) for one in lost.values()):",
     ): "whole numbers up to 256 are one object each, and there are never more names than answers",
@@ -249,7 +249,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
 
 UNFOUND: dict[tuple[str, str, str], str] = {
     (
-        "guarantee/exact.py",
+        "privacy/guarantee/exact.py",
         "",
         "_DIGITS = Context(prec= 59, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)",
     ): "bounds are 1e-50 apart, for which 59 digits are as good as 60",

@@ -19,7 +19,7 @@ def keep_kernels_by_content(folder: Path) -> None:
     numba would compile all kernels of a changed file again, and none of another file, though it
     may have taken over a changed function.
     """
-    from panprivacy._kernels import Kernel  # noqa: PLC0415 - of the copy
+    from panprivacy.ground.kernels import Kernel  # noqa: PLC0415 - of the copy
 
     make = Kernel._make
     caching._SourceFileBackedLocatorMixin.get_source_stamp = lambda _: 0  # noqa: SLF001
@@ -60,7 +60,9 @@ def with_called(part: Any) -> list[Any]:
         if hasattr(one, "plain"):
             names = one.plain.__globals__
             called = (names.get(name) for name in _names(one.plain.__code__))
-            left += [other for other in called if type(other).__module__ == "panprivacy._kernels"]
+            left += [
+                other for other in called if type(other).__module__ == "panprivacy.ground.kernels"
+            ]
     return list(found.values())
 
 

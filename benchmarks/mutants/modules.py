@@ -39,78 +39,78 @@ _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", 
 _KINDS_OF = ("bits", "count_nonzero", "distributions", "histogram", "mean", "promise", "task")
 
 _OF_MODULE: dict[str, tuple[str, ...]] = {
-    "noise.py": (
-        "tests/unit/test_noise.py",
+    "privacy/noise.py": (
+        "tests/unit/test_privacy_noise.py",
         "tests/statistical/test_noise.py",
         "tests/exact/test_state_noise.py",
         "tests/contract/test_wiped.py",
     ),
-    "coins.py": (
-        "tests/unit/test_coins.py",
-        "tests/unit/test_noise.py",
+    "privacy/coins.py": (
+        "tests/unit/test_privacy_coins.py",
+        "tests/unit/test_privacy_noise.py",
         "tests/statistical/test_noise.py",
     ),
-    "addressing.py": (
+    "tables/addressing.py": (
         "tests/unit/test_addressing.py",
         "tests/unit/test_mutants.py",
         "tests/statistical/test_sampling.py",
         "tests/contract/test_wiped.py",
     ),
-    "hashing.py": (
+    "tables/hashing.py": (
         "tests/unit/test_hashing.py",
         "tests/unit/test_addressing.py",
         "tests/unit/test_mutants.py",
     ),
-    "cells/protocol.py": (
+    "tables/cells/protocol.py": (
         "tests/unit/test_cells_bits.py",
         "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_attacks.py",
         *CONTRACT,
     ),
-    "cells/bits.py": (
+    "tables/cells/bits.py": (
         "tests/unit/test_cells_bits.py",
         "tests/statistical/test_bits.py",
         "tests/exact/test_exact.py",
         "tests/unit/test_planning.py",
         "tests/contract/test_wiped.py",
     ),
-    "cells/packed.py": (
+    "tables/cells/packed.py": (
         "tests/unit/test_cells_bits.py",
         "tests/unit/test_parity.py",
         "tests/contract/test_declared_state.py",
         "tests/contract/test_wiped.py",
     ),
-    "cells/parity.py": (
+    "tables/cells/parity.py": (
         "tests/unit/test_parity.py",
         "tests/exact/test_strict.py",
         "tests/contract/test_wiped.py",
     ),
-    "cells/difference_sets.py": (
+    "tables/cells/difference_sets.py": (
         "tests/unit/test_difference_sets.py",
         "tests/unit/test_law.py",
         "tests/unit/test_planning.py",
     ),
-    "cells/law.py": (
+    "tables/cells/law.py": (
         "tests/unit/test_law.py",
         "tests/unit/test_incidence_statistic.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_planning.py",
         "tests/exact/test_counters.py",
     ),
-    "cells/modular.py": (
+    "tables/cells/modular.py": (
         "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/exact/test_counters.py",
         "tests/contract/test_wiped.py",
     ),
-    "cells/threshold.py": (
+    "tables/cells/threshold.py": (
         "tests/unit/test_heavy.py",
         "tests/exact/test_heavy.py",
         "tests/contract/test_wiped.py",
     ),
-    "cells/additive.py": _MOMENTS,
-    "planning/additive.py": _MOMENTS,
+    "tables/cells/additive.py": _MOMENTS,
+    "tables/planning/additive.py": _MOMENTS,
     "statistics/additive_plans.py": _MOMENTS,
     "statistics/moment/plan.py": _MOMENTS,
     "statistics/moment/sizes.py": _MOMENTS,
@@ -119,33 +119,37 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_parity.py",
         "tests/statistical/test_strict.py",
     ),
-    **{f"counters/{name}.py": _COUNTERS for name in (*_COUNTERS_OF, "shapes", "tree")},
+    **{f"tables/counters/{name}.py": _COUNTERS for name in (*_COUNTERS_OF, "shapes", "tree")},
     "continual/counter.py": ("tests/unit/test_continual.py", *_COUNTERS),
     "continual/methods.py": ("tests/unit/test_continual.py", *_COUNTERS),
     "statistics/running/stepwise.py": ("tests/unit/test_running.py", *_COUNTERS),
     "statistics/running/nodes.py": ("tests/unit/test_running.py", *_COUNTERS),
-    **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},
-    "federated/device.py": ("tests/unit/test_device.py", *_DEVICES),
-    "federated/storage.py": ("tests/unit/test_device.py", *_DEVICES),
-    "federated/collector.py": ("tests/unit/test_federated_collector.py", *_DEVICES),
-    "federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
-    "federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
+    **{f"devices/federated/{name}.py": _DEVICES for name in _KINDS_OF},
+    "devices/federated/device.py": ("tests/unit/test_device.py", *_DEVICES),
+    "devices/federated/storage.py": ("tests/unit/test_device.py", *_DEVICES),
+    "devices/federated/collector.py": ("tests/unit/test_federated_collector.py", *_DEVICES),
+    "devices/federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
+    "devices/federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
     **{
-        f"federated/{name}.py": ("tests/unit/test_shares.py", "tests/exact/test_devices.py")
+        f"devices/federated/{name}.py": ("tests/unit/test_shares.py", "tests/exact/test_devices.py")
         for name in ("joint", "shares", "two_servers")
     },
-    "federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
-    "planning/bits.py": (
+    "devices/federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
+    "tables/planning/bits.py": (
         "tests/unit/test_cells_bits.py",
         "tests/unit/test_planning.py",
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",
     ),
     **dict.fromkeys(
-        (f"guarantee/{name}.py" for name in ("exact", "ledger", "loss", "losses", "promise")),
+        (
+            f"privacy/guarantee/{name}.py"
+            for name in ("exact", "ledger", "loss", "losses", "promise")
+        ),
         (
             "tests/unit/test_guarantee.py",
             "tests/unit/test_windowed.py",
+            "tests/unit/test_members.py",
             "tests/unit/test_together.py",
             "tests/unit/test_cells_bits.py",
             "tests/exact/test_windows.py",
@@ -155,6 +159,8 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     "statistics/statistic.py": (
         "tests/unit/test_specification.py",
         "tests/unit/test_together.py",
+        "tests/unit/test_members.py",
+        "tests/unit/test_releasing.py",
         "tests/unit/test_grouped.py",
         *CONTRACT,
         "tests/contract/test_wiped.py",
@@ -167,23 +173,27 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_planning.py",
     ),
     "statistics/grid.py": ("tests/unit/test_grid.py",),
-    "statistics/windowed.py": (
+    "statistics/composites/windowed.py": (
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",
         "tests/service/test_stream.py",
     ),
-    "statistics/together.py": (
+    "statistics/composites/together.py": (
         "tests/unit/test_together.py",
+        "tests/unit/test_members.py",
         "tests/unit/test_grouped.py",
         "tests/unit/test_merging.py",
         "tests/contract/test_resume.py",
         "tests/contract/test_same_users.py",
         "tests/service/test_stream.py",
     ),
-    "ids.py": ("tests/unit/test_ids.py", "tests/contract/test_same_users.py"),
-    "sealing.py": ("tests/unit/test_checkpoint.py", "tests/service/test_durability.py"),
-    "hygiene/wiping.py": ("tests/unit/test_wiping.py", "tests/contract/test_wiped.py"),
-    "decoders/intervals.py": ("tests/unit/test_decoders.py", "tests/statistical/test_density.py"),
+    "tables/ids.py": ("tests/unit/test_ids.py", "tests/contract/test_same_users.py"),
+    "ground/sealing.py": ("tests/unit/test_checkpoint.py", "tests/service/test_durability.py"),
+    "ground/hygiene/wiping.py": ("tests/unit/test_wiping.py", "tests/contract/test_wiped.py"),
+    "tables/decoders/intervals.py": (
+        "tests/unit/test_decoders.py",
+        "tests/statistical/test_density.py",
+    ),
     "statistics/density/decoder.py": (
         "tests/unit/test_decoders.py",
         "tests/statistical/test_density.py",
@@ -192,11 +202,11 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_decoders.py",
         "tests/statistical/test_distinct_count.py",
     ),
-    "sources/delimited.py": ("tests/unit/test_delimited.py", "tests/unit/test_text.py"),
-    "sources/text.py": ("tests/unit/test_text.py", "tests/unit/test_delimited.py"),
+    "intake/sources/delimited.py": ("tests/unit/test_delimited.py", "tests/unit/test_text.py"),
+    "intake/sources/text.py": ("tests/unit/test_text.py", "tests/unit/test_delimited.py"),
     "service/journal.py": ("tests/service/test_journal.py", "tests/service/test_durability.py"),
-    "files.py": ("tests/unit/test_mutants.py",),
-    "checkpoint.py": (
+    "ground/files.py": ("tests/unit/test_mutants.py",),
+    "statistics/checkpoint.py": (
         "tests/unit/test_mutants.py",
         "tests/unit/test_checkpoint.py",
         "tests/exact/test_crashes.py",
@@ -268,7 +278,12 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
 }
 
 _EXACTLY_ONCE = (
-    *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
+    *(
+        "ground/files.py",
+        "statistics/checkpoint.py",
+        "devices/federated/storage.py",
+        "devices/federated/collector.py",
+    ),
     *(
         "service/stream.py",
         "service/releases.py",
@@ -282,11 +297,24 @@ _EXACTLY_ONCE = (
     *("service/outgoing/store.py", "service/outgoing/announcements.py", "service/kept/keeper.py"),
 )
 _TRUTH = (
-    *("ids.py", "sources/text.py", "sources/delimited.py", "decoders/intervals.py"),
+    *(
+        "tables/ids.py",
+        "intake/sources/text.py",
+        "intake/sources/delimited.py",
+        "tables/decoders/intervals.py",
+    ),
     *("statistics/density/decoder.py", "statistics/distinct/decoder.py"),
-    *("statistics/grid.py", "statistics/windowed.py", "statistics/together.py"),
-    *("statistics/moment/sizes.py", "counters/factorised.py", "federated/mean.py"),
-    *("federated/histogram.py", "federated/count_nonzero.py", "cells/difference_sets.py"),
+    *(
+        "statistics/grid.py",
+        "statistics/composites/windowed.py",
+        "statistics/composites/together.py",
+    ),
+    *("statistics/moment/sizes.py", "tables/counters/factorised.py", "devices/federated/mean.py"),
+    *(
+        "devices/federated/histogram.py",
+        "devices/federated/count_nonzero.py",
+        "tables/cells/difference_sets.py",
+    ),
 )
 GROUPS = {
     "privacy": tuple(

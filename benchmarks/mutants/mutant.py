@@ -28,13 +28,16 @@ _GUARDS = {
 """Arguments that change no result of right code, only how soon a fault elsewhere shows."""
 
 _FOR_TIME = {
-    "addressing.py": {"THREAD_ROWS", "_LINE"},  # when a thread starts; how much is fetched ahead
-    "cells/modular.py": {"_PIECE"},  # counters are added up in pieces
-    "federated/mean.py": {"guess"},  # where a search begins, which ends at the same place
-    "ids.py": {"PIECE_ROWS"},  # ids are read in pieces
+    "tables/addressing.py": {
+        "THREAD_ROWS",
+        "_LINE",
+    },  # when a thread starts; how much is fetched ahead
+    "tables/cells/modular.py": {"_PIECE"},  # counters are added up in pieces
+    "devices/federated/mean.py": {"guess"},  # where a search begins, which ends at the same place
+    "tables/ids.py": {"PIECE_ROWS"},  # ids are read in pieces
     "service/kept/keeper.py": {"_HURRY"},  # how soon what is due is looked for
     "service/stream.py": {"_BREATH", "_STEP_SECONDS"},  # the same; when other work has its turn
-    "sources/text.py": {"BLOCK_BYTES"},  # text is read in blocks
+    "intake/sources/text.py": {"BLOCK_BYTES"},  # text is read in blocks
 }
 """Numbers by which work is cut into parts, waits or begins: what comes of it is the same."""
 

@@ -33,15 +33,15 @@ class Recorder:
         self._programs: set[str] = set()
         self._failed: set[str] = set()
         self._record_caches()
-        from panprivacy._kernels import Part  # noqa: PLC0415 - of the copy
+        from panprivacy.ground.kernels import InlinedFunction  # noqa: PLC0415 - of the copy
 
-        call, recorder = Part.__call__, self
+        call, recorder = InlinedFunction.__call__, self
 
         def called(part: Any, *arguments: Any) -> Any:
             recorder._kernels.setdefault(recorder._context, {})[id(part)] = part
             return call(part, *arguments)
 
-        Part.__call__ = called
+        InlinedFunction.__call__ = called
         sys.addaudithook(self._heard)
 
     def _heard(self, event: str, _: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import panprivacy as pp
 from panprivacy.audit import Sampler, read_bits, read_words
+from panprivacy.testing import allow_noise
 
 CLAIM = 1.0
 OFF = Fraction(13, 10)
@@ -21,11 +22,13 @@ def budget(times: Fraction) -> pp.Budget:
     return pp.Budget(state=times * Fraction(98, 100), release=times * Fraction(1, 100))
 
 
+@allow_noise()
 def density(coins: Any, times: Fraction) -> pp.Density:
     """Bits."""
     return pp.Density(universe=50, epsilon=times, budget=budget(times), coins=coins)
 
 
+@allow_noise()
 def incidence(coins: Any, times: Fraction) -> pp.Incidence:
     """Counters."""
     return pp.Incidence(universe=20, bound=3, epsilon=times, budget=budget(times), coins=coins)

@@ -20,19 +20,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from panprivacy.planning.request import Request
-from panprivacy.published.digalakis_density import OptBernSizes, PPDSSizes
-from panprivacy.published.digalakis_theory import (
-    Bits,
+from panprivacy.papers.published.digalakis_density import OptBernSizes, PPDSSizes
+from panprivacy.papers.published.digalakis_theory import (
+    BitProbabilities,
     Estimator,
     dwork_bits,
     printed_noise,
     repaired_noise,
     tuned_bits,
 )
-from panprivacy.published.dwork_density import DworkSizes
+from panprivacy.papers.published.dwork_density import DworkSizes
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
+from panprivacy.tables.planning.request import Request
 
 FOLDER = Path(__file__).parent
 UNIVERSE = STEPS = 100_000
@@ -48,7 +48,10 @@ EPSILONS = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5
 COLORS = {"Dwork": "C3", "OptBern": "C1", "PPDS": "C4", "Density": "C0"}
 PRINTED, REPAIRED = {"linestyle": "--"}, {"linestyle": "-"}
 
-BITS: Mapping[str, Callable[[float], Bits]] = {"Dwork": dwork_bits, "OptBern": tuned_bits}
+BITS: Mapping[str, Callable[[float], BitProbabilities]] = {
+    "Dwork": dwork_bits,
+    "OptBern": tuned_bits,
+}
 SIZES = {"Dwork": DworkSizes, "OptBern": OptBernSizes, "PPDS": PPDSSizes, "Density": DensitySizes}
 
 
@@ -73,7 +76,7 @@ def repaired(name: str, total: float, cells: int) -> DensityPlan:
 def as_planned(plan: DensityPlan) -> Estimator:
     """What the formulas need to know of a plan: its bits and its noise."""
     model = plan.model(0)
-    bits = Bits(model.absent_mean, model.absent_mean + model.contrast)
+    bits = BitProbabilities(model.absent_mean, model.absent_mean + model.contrast)
     return Estimator(bits, repaired_noise(float(plan.split.budget.release)))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from panprivacy.published.digalakis_theory import Estimator
+from panprivacy.papers.published.digalakis_theory import Estimator
 from reproductions.digalakis import (
     BITS,
     COLORS,

@@ -13,17 +13,17 @@ from fractions import Fraction
 import numpy as np
 from matplotlib.figure import Figure
 
-from panprivacy.cells.bits import BitCells
-from panprivacy.published.digalakis_theory import Bits, dwork_bits, tuned_bits
+from panprivacy.papers.published.digalakis_theory import BitProbabilities, dwork_bits, tuned_bits
+from panprivacy.tables.cells.bits import BitCells
 from reproductions.digalakis import COLORS, GRID, save
 
 OFF_CENTRE = "OptBern, c = 4/5"
 
 
-def density_bits(epsilon: float) -> Bits:
+def density_bits(epsilon: float) -> BitProbabilities:
     """The bits of a `Density` of which a look costs epsilon."""
     present = float(BitCells(1, Fraction(str(epsilon))).presence(0))
-    return Bits(1 - present, present)
+    return BitProbabilities(1 - present, present)
 
 
 def rows(epsilons: list[float]) -> list[dict[str, float]]:

@@ -64,7 +64,7 @@ def rows(kind: str, epsilons: list[float], runs: int) -> list[dict[str, object]]
     return [
         {"stream": kind, "epsilon": epsilon}
         | failures(epsilon, came, generator)
-        | {f"{name} bound": printed(name, epsilon).least_beta(ALPHA, USERS) for name in BITS}
+        | {f"{name} bound": printed(name, epsilon).min_beta(ALPHA, USERS) for name in BITS}
         for epsilon in epsilons
     ]
 

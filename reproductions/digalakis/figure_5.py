@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from panprivacy.published.digalakis_theory import theorem_3_2, theorem_4_2
+from panprivacy.papers.published.digalakis_theory import theorem_3_2, theorem_4_2
 from reproductions.digalakis import EPSILONS, UNIVERSE, label_epsilon, save
 from reproductions.digalakis.errors import KINDS, LABELS, LOOKS, RUNS, predicted, simulated
 

@@ -14,10 +14,10 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request
-from panprivacy.published.dwork_density import DworkSizes, loss_of_bias
+from panprivacy.papers.published.dwork_density import DworkSizes, loss_of_bias
+from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.density.plan import DensityPlan
+from panprivacy.tables.planning.request import Request
 from reproductions.digalakis import (
     COLORS,
     ID_BYTES,

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.published.digalakis_theory import Estimator, tuned_bits
+from panprivacy.papers.published.digalakis_theory import Estimator, tuned_bits
 from reproductions.digalakis import STEPS, UNIVERSE
 
 Floats = NDArray[np.float64]

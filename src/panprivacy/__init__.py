@@ -6,51 +6,60 @@
 >>> answer = visitors.release()
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from panprivacy._version import VERSION
 
+if not sys.platform.startswith("linux"):
+    _says = (
+        "panprivacy runs on Linux, where it can lock and overwrite memory: on macOS and Windows "
+    )
+    _says += "take a container or WSL"
+    raise ImportError(_says)
+
 if TYPE_CHECKING:
     from panprivacy import cluster as cluster
     from panprivacy import continual as continual
-    from panprivacy import federated as federated
-    from panprivacy import local as local
-    from panprivacy import online as online
-    from panprivacy import queries as queries
-    from panprivacy.cells.law import Law
-    from panprivacy.checkpoint import Checkpoint
-    from panprivacy.coins import Coins, SystemCoins
+    from panprivacy.devices import federated as federated
     from panprivacy.errors import (
         BudgetError,
         InputError,
         LostReleaseError,
+        NoiseError,
         PanPrivacyError,
         PlanError,
         WeakEpsilonWarning,
     )
-    from panprivacy.guarantee import Budget, Guarantee, Ledger, PrivacyLoss
-    from panprivacy.merging import merge
+    from panprivacy.papers import local as local
+    from panprivacy.papers import online as online
+    from panprivacy.papers import queries as queries
+    from panprivacy.privacy.coins import Coins, SystemCoins
+    from panprivacy.privacy.guarantee import Budget, Guarantee, Ledger, PrivacyLoss
+    from panprivacy.statistics.checkpoint import Checkpoint
+    from panprivacy.statistics.composites.grouped import Grouped
+    from panprivacy.statistics.composites.moving import Continual
+    from panprivacy.statistics.composites.together import Together
+    from panprivacy.statistics.composites.windowed import Windowed
+    from panprivacy.statistics.composites.windows import Window, Windows
     from panprivacy.statistics.cropped.statistic import CroppedSum
     from panprivacy.statistics.density.statistic import Density
     from panprivacy.statistics.distinct.statistic import DistinctCount
-    from panprivacy.statistics.grouped import Grouped
     from panprivacy.statistics.heavy.statistic import HeavyHitterCount
     from panprivacy.statistics.incidence.release import IncidenceRelease
     from panprivacy.statistics.incidence.statistic import Incidence
     from panprivacy.statistics.inner.statistic import InnerProduct
+    from panprivacy.statistics.merging import merge
     from panprivacy.statistics.moment.statistic import FrequencyMoment
-    from panprivacy.statistics.moving import Continual
     from panprivacy.statistics.planner import plan
     from panprivacy.statistics.release import Answers, Name, Release
+    from panprivacy.statistics.running.cropped.statistic import RunningCroppedSum
+    from panprivacy.statistics.running.distinct.statistic import RunningDistinct
+    from panprivacy.statistics.running.heavy.statistic import RunningHeavyHitters
     from panprivacy.statistics.running.statistic import RunningCount
-    from panprivacy.statistics.running_cropped.statistic import RunningCroppedSum
-    from panprivacy.statistics.running_distinct.statistic import RunningDistinct
-    from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
     from panprivacy.statistics.threshold.statistic import ThresholdCount
-    from panprivacy.statistics.together import Together
-    from panprivacy.statistics.windowed import Windowed
-    from panprivacy.statistics.windows import Window, Windows
+    from panprivacy.tables.cells.law import Law
 
 __version__ = VERSION
 
@@ -76,6 +85,7 @@ __all__ = [
     "Ledger",
     "LostReleaseError",
     "Name",
+    "NoiseError",
     "PanPrivacyError",
     "PlanError",
     "PrivacyLoss",
@@ -96,54 +106,63 @@ __all__ = [
 ]
 
 _HOMES = {
-    "cells.law": ["Law"],
-    "checkpoint": ["Checkpoint"],
-    "coins": ["Coins", "SystemCoins"],
+    "tables.cells.law": ["Law"],
+    "statistics.checkpoint": ["Checkpoint"],
+    "privacy.coins": ["Coins", "SystemCoins"],
     "errors": [
         "BudgetError",
         "InputError",
         "LostReleaseError",
+        "NoiseError",
         "PanPrivacyError",
         "PlanError",
         "WeakEpsilonWarning",
     ],
-    "guarantee": ["Budget", "Guarantee", "Ledger", "PrivacyLoss"],
-    "merging": ["merge"],
+    "privacy.guarantee": ["Budget", "Guarantee", "Ledger", "PrivacyLoss"],
+    "statistics.merging": ["merge"],
     "statistics.cropped.statistic": ["CroppedSum"],
     "statistics.density.statistic": ["Density"],
     "statistics.distinct.statistic": ["DistinctCount"],
-    "statistics.grouped": ["Grouped"],
+    "statistics.composites.grouped": ["Grouped"],
     "statistics.heavy.statistic": ["HeavyHitterCount"],
     "statistics.incidence.release": ["IncidenceRelease"],
     "statistics.incidence.statistic": ["Incidence"],
     "statistics.inner.statistic": ["InnerProduct"],
     "statistics.moment.statistic": ["FrequencyMoment"],
-    "statistics.moving": ["Continual"],
+    "statistics.composites.moving": ["Continual"],
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
     "statistics.running.statistic": ["RunningCount"],
-    "statistics.running_cropped.statistic": ["RunningCroppedSum"],
-    "statistics.running_distinct.statistic": ["RunningDistinct"],
-    "statistics.running_heavy.statistic": ["RunningHeavyHitters"],
+    "statistics.running.cropped.statistic": ["RunningCroppedSum"],
+    "statistics.running.distinct.statistic": ["RunningDistinct"],
+    "statistics.running.heavy.statistic": ["RunningHeavyHitters"],
     "statistics.threshold.statistic": ["ThresholdCount"],
-    "statistics.together": ["Together"],
-    "statistics.windowed": ["Windowed"],
-    "statistics.windows": ["Window", "Windows"],
+    "statistics.composites.together": ["Together"],
+    "statistics.composites.windowed": ["Windowed"],
+    "statistics.composites.windows": ["Window", "Windows"],
 }
 """The module of each name. It is imported when the name is first asked for, because NumPy and Arrow
 take longer to import than a command takes that only shows its help.
 """
 
-_FOLDERS = ("cluster", "continual", "federated", "local", "online", "queries")
-"""Parts of the interface that are asked for by the name of their module."""
+_FOLDERS = {
+    "cluster": "cluster",
+    "continual": "continual",
+    "errors": "errors",
+    "federated": "devices.federated",
+    "local": "papers.local",
+    "online": "papers.online",
+    "queries": "papers.queries",
+}
+"""The folder of each part of the interface that has a name of its own."""
 
 
 if not TYPE_CHECKING:  # to a type checker it would make whatever is misspelt an Any
 
     def __getattr__(name: str) -> Any:
         """A name of the public interface, or the module of one."""
-        if name in _FOLDERS or any(home.partition(".")[0] == name for home in _HOMES):
-            return import_module(f"{__name__}.{name}")
+        if name in _FOLDERS:
+            return import_module(f"{__name__}.{_FOLDERS[name]}")
         for home, names in _HOMES.items():
             if name in names:
                 return globals().setdefault(
@@ -154,5 +173,5 @@ if not TYPE_CHECKING:  # to a type checker it would make whatever is misspelt an
 
 
 def __dir__() -> list[str]:
-    """What there is, imported or not."""
+    """Return the public names, imported or not."""
     return sorted({*globals(), *__all__})

@@ -3,6 +3,7 @@
     PanPrivacyError
     ├── InputError          an id, a delta or a file cannot be used
     ├── PlanError           the parameters cannot be met together
+    │   └── NoiseError      a statistic so small that its answers would be noise
     ├── BudgetError         more privacy would be spent than was planned
     └── LostReleaseError    more users came than the plan can read
 
@@ -13,6 +14,9 @@ No message holds an id: it names the row and the reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 
@@ -26,10 +30,23 @@ class InputError(PanPrivacyError, ValueError):
     Args:
         reason: what is wrong and what to do, without the offending value.
         row: position of the offending row, counting from 1, when one row is to blame.
+        line: the line of a text on which that row begins, with all lines before it.
+        file: which of several files it is in.
     """
 
-    def __init__(self, reason: str, *, row: int | None = None) -> None:
-        super().__init__(reason if row is None else f"row {row:,} (counting from 1): {reason}")
+    def __init__(
+        self,
+        reason: str,
+        *,
+        row: int | None = None,
+        line: int | None = None,
+        file: str | None = None,
+    ) -> None:
+        place = [] if file is None else [file]
+        if row is not None:
+            counted = "counting from 1" if line is None else f"line {line:,}"
+            place.append(f"row {row:,} ({counted})")
+        super().__init__(f"{', '.join(place)}: {reason}" if place else reason)
         self.reason = reason
         self.row = row
 
@@ -40,6 +57,51 @@ class InputError(PanPrivacyError, ValueError):
 
 class PlanError(PanPrivacyError, ValueError):
     """Parameters that are out of range or cannot be met together; the message says what would."""
+
+
+class NoiseError(PlanError):
+    """A statistic whose answers would be noise; the message says what would do.
+
+    `panprivacy.testing.allow_noise` allows it, for tests and audits.
+
+    Args:
+        reason: what is wrong and what to do.
+        field: name of the argument to change; None where only a larger problem would do.
+        error: the standard deviation of its answers, as a share of what the plan measures it by.
+    """
+
+    def __init__(self, reason: str, field: str | None, error: float) -> None:
+        super().__init__(reason)
+        self.field, self.error = field, error
+
+
+_allowed: ContextVar[bool] = ContextVar("allowed", default=False)
+
+
+@contextmanager
+def allow_noise() -> Iterator[None]:
+    """Allow statistics that are too small to be useful, within a block.
+
+    Audits and tests make tables of a few cells, whose every outcome they can walk. Their answers
+    are noise, so that constructors refuse them elsewhere. The guarantee is that of any table.
+
+    >>> import panprivacy as pp
+    >>> from panprivacy.testing import allow_noise
+    >>> with allow_noise():
+    ...     tiny = pp.DistinctCount(memory=1, epsilon=1)
+    >>> tiny.plan.table.nbytes
+    1
+    """
+    before = _allowed.set(True)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+def noise_allowed() -> bool:
+    """Return whether statistics may be too small to be useful."""
+    return _allowed.get()
 
 
 class BudgetError(PanPrivacyError):

@@ -1,4 +1,4 @@
-"""Repeatable coins, for tests and reproduction only.
+"""Repeatable coins, and tables too small to be useful: for tests and reproduction only.
 
 A seed that stays in memory lets an intruder replay all past noise and foresee all future noise,
 so nothing in the package imports this module and an import contract keeps it so.
@@ -10,8 +10,11 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from panprivacy.coins import ByteCoins, aes_stream
-from panprivacy.noise import Draw
+from panprivacy.errors import allow_noise
+from panprivacy.privacy.coins import ByteCoins, aes_stream
+from panprivacy.privacy.noise import Draw
+
+__all__ = ["SeededCoins", "allow_noise"]
 
 
 class SeededCoins(ByteCoins):

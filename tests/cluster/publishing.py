@@ -16,7 +16,7 @@ from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import Queue
 from panprivacy.cluster.routing import Router
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 from tests.cluster.shards import KEY, MOST
 
 BODIES, EACH, BYTES = 4, 50, 32

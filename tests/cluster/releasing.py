@@ -10,7 +10,7 @@ from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.errors import PanPrivacyError
-from panprivacy.sealing import seal
+from panprivacy.ground.sealing import seal
 from panprivacy.service.outgoing.records import StoreError
 from tests.cluster.shards import KEY, at, planned, queue, sealed
 from tests.service.doubles import HOUR, START
@@ -40,7 +40,7 @@ class Shards:
     def send(self, users):
         """Have the shards count a body."""
         self.sequence += 1
-        publics = [one.told()["public"] for one in self.all]
+        publics = [one.report()["public"] for one in self.all]
         for shard, (one, message) in enumerate(zip(self.all, sealed(publics, users), strict=True)):
             if shard not in self.away:
                 one.take([(at(self.sequence), message)])
@@ -52,8 +52,8 @@ class Shards:
         self.marks.append(release)
         return [at(self.sequence)] * len(self.all)
 
-    def told(self):
-        return {shard: one.told() for shard, one in enumerate(self.all) if shard not in self.away}
+    def report(self):
+        return {shard: one.report() for shard, one in enumerate(self.all) if shard not in self.away}
 
     def ask(self, shard, what, *arguments):
         found = Future()
@@ -119,7 +119,7 @@ class Cluster:
 
     def advance(self, times=6):
         for _ in range(times):
-            self.releaser.advance(self.shards.told())
+            self.releaser.advance(self.shards.report())
 
     @property
     def cuts(self):

@@ -10,6 +10,8 @@ from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from tests.cluster.shards import KEY
 from tests.service.running import PLAIN, VISITS, Service, wait_until
 
+_START_SECONDS = 600
+"""On a crowded machine; an idle one takes ten."""
 COUNTS = 'name = "incidence"\nuniverse = 2_000\nbound = 3\nexactly = "1:2"'
 
 
@@ -44,9 +46,10 @@ class RunningCluster(Service):
     def __init__(self, directory, nats, streams=VISITS, *, queue=8 << 20, command=PLAIN):
         self.name = f"test-{os.getpid()}"
         told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = {queue}\n'
+        told += f'start_patience = "{_START_SECONDS}s"\n'
         super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options, patience=150.0):
+    def start(self, *options, patience=_START_SECONDS):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,
@@ -63,6 +66,10 @@ class RunningCluster(Service):
             )
         wait_until(self._answers, patience)
         return self
+
+    def signal(self, number):
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def ended(self, patience=60.0):
         """Its exit code, when it has ended by itself."""

@@ -11,10 +11,10 @@ from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.coins import SystemCoins
-from panprivacy.merging import Merger
-from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.slices import Slice
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.service.config.stream import IdKind, StreamConfig
+from panprivacy.statistics.merging import Merger
+from panprivacy.tables.slices import Slice
 
 NAME = "test"
 """Of the cluster."""
@@ -28,7 +28,7 @@ def planned(**given):
     """So much privacy loss that counts are exact, with a probability of 1 - 1e-12."""
     named = {
         "stat": ({"name": "incidence", "universe": USERS, "bound": 3},),
-        "ids": Ids.integers,
+        "ids": IdKind.integers,
         "epsilon": Fraction(400),
         "window": "1h",
         "retries": 16,

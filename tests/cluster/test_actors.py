@@ -34,7 +34,7 @@ def shards(monkeypatch):
     monkeypatch.setattr(actors, "_living_nodes", lambda: ["this one"])
     monkeypatch.setattr(actors, "_here", lambda: "this one")
     monkeypatch.setattr(actors, "_actor", lambda *_, **__: Handle)
-    vault = SimpleNamespace(told=None)
+    vault = SimpleNamespace(report=None)
     return RayShards(config, Router(2, KEY, numbered=True), {"visits": BEGAN}, vault, {})
 
 
@@ -44,7 +44,7 @@ def test_a_shard_that_does_not_answer_holds_up_no_other(shards, monkeypatch):
     def asked(shard):
         return goes_on.wait() if shard == 0 else shard
 
-    monkeypatch.setattr(actors, "asked", asked)
+    monkeypatch.setattr(actors, "call_actor", asked)
     still = [shards.ask(0, "hold") for _ in range(STREAMS)]
     try:
         assert shards.ask(1, "hold").result(5.0) == 1
@@ -59,10 +59,10 @@ def test_a_vault_that_is_silent_is_gone_with_its_node(shards, monkeypatch, livin
         message = "it does not answer"
         raise SilentError(message)
 
-    monkeypatch.setattr(actors, "asked", asked)
+    monkeypatch.setattr(actors, "call_actor", asked)
     monkeypatch.setattr(actors, "_living_nodes", lambda: living)
     with pytest.raises(SilentError) as raised:
-        shards.told()
+        shards.report()
     assert type(raised.value) is kind
 
 
@@ -83,14 +83,15 @@ def test_a_ray_that_is_started_here_has_a_token_that_nobody_else_knows(monkeypat
     assert all(len(one) == 64 for one in tokens[1:])
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, Exception])
 @pytest.mark.parametrize("address", [None, "auto"])
-def test_a_ray_of_this_machine_is_waited_for_and_another_one_is_not(monkeypatch, address):
+def test_a_ray_of_this_machine_is_waited_for_and_another_one_is_not(monkeypatch, address, kind):
     tried = []
 
     def init(**_):
         tried.append(1)
         if len(tried) == 1:
-            raise RuntimeError("it has not started in time")
+            raise kind("it has not started in time")
 
     monkeypatch.setattr(actors.ray, "init", init)
     monkeypatch.setattr(actors.ray, "shutdown", lambda: None)
@@ -101,3 +102,15 @@ def test_a_ray_of_this_machine_is_waited_for_and_another_one_is_not(monkeypatch,
     else:
         with pytest.raises(PlanError, match="cannot be reached"), connected(address, patience):
             pass
+
+
+def test_a_ray_of_this_machine_that_never_starts_ends_in_one_line(monkeypatch):
+    def init(**_):
+        message = "it has not started in time.\nTraceback"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(actors.ray, "init", init)
+    monkeypatch.setattr(actors.ray, "shutdown", lambda: None)
+    says = r"^Ray does not answer within 0 seconds \(it has not started in time\): .*start_patience"
+    with pytest.raises(PlanError, match=says), connected(None, Patience(0.0)):
+        pass

@@ -25,17 +25,17 @@ def test_an_announcement_reaches_every_shard_once(tmp_path, clock):
     cluster.shards.away = {1}
     with pytest.raises(StoreError, match="repeat it"):
         cluster.releaser.announce(b"a")
-    assert cluster.shards.all[0].told()["announced"] == 1
+    assert cluster.shards.all[0].report()["announced"] == 1
     cluster.shards.away = set()
     assert cluster.releaser.announce(b"a").left == 1
     assert cluster.releaser.announce(b"a").left == 1
-    assert [one.told()["announced"] for one in cluster.shards.all] == [1, 1]
+    assert [one.report()["announced"] for one in cluster.shards.all] == [1, 1]
     cluster.store.fail("after announce", error=Crash())
     with pytest.raises(Crash):
         cluster.releaser.announce(b"b")
     cluster.begin()
     cluster.advance()  # it is in the store, so it takes effect
-    assert [one.told()["announced"] for one in cluster.shards.all] == [2, 2]
+    assert [one.report()["announced"] for one in cluster.shards.all] == [2, 2]
     with pytest.raises(BudgetError, match="all 2 announced"):
         cluster.releaser.announce(b"c")
     cluster.store.close()
@@ -64,7 +64,7 @@ def test_an_announcement_takes_effect_where_no_release_waits_and_is_confirmed_wh
     """Who looked before would find again what is held, and nothing in it is drawn anew."""
     without_patience(monkeypatch)
     cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
-    announced = [one.told for one in cluster.shards.all]
+    announced = [one.report for one in cluster.shards.all]
     cluster.shards.send(range(30))
     cluster.shards.away = {1}
     with pytest.raises(StoreError, match="waits for a shard"):
@@ -107,7 +107,7 @@ def test_what_is_announced_while_the_window_before_waits_is_of_the_new_one(
     cluster.advance()
     with pytest.raises(StoreError, match="shard 2 of 2 does not answer"):
         cluster.releaser.announce(b"a")
-    assert cluster.shards.all[0].told()["announced"] == 1
+    assert cluster.shards.all[0].report()["announced"] == 1
     cluster.begin()
     cluster.shards.away = set()  # its window of before is not drawn anew
     with pytest.raises(StoreError, match=r"waits for shard (1, )?2 of 2"):
@@ -140,7 +140,7 @@ def test_who_announces_waits_for_a_release_and_for_the_shard_that_was_missing(
     back.start()
     assert cluster.releaser.announce(b"a").left == 0
     back.join()
-    assert [one.told()["announced"] for one in cluster.shards.all] == [1, 1]
+    assert [one.report()["announced"] for one in cluster.shards.all] == [1, 1]
     cluster.store.close()
 
 

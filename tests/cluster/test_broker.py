@@ -191,7 +191,7 @@ def test_a_message_that_is_too_long_is_refused(broker, queue):
 def test_names_that_are_no_part_of_a_subject_are_refused(broker):
     for name, stream in (("pan privacy", "a"), ("a", "b.c"), ("a", ">"), ("", "a")):
         with pytest.raises(InputError, match="letters"):
-            broker.told(name, stream)
+            broker.directory_entry(name, stream)
 
 
 def test_what_one_queue_had_no_room_for_is_not_doubled_in_the_others(shared_nats, queue):
@@ -227,11 +227,11 @@ def test_another_stream_on_the_subject_is_refused(shared_nats, broker):
 
 
 def test_what_is_told_stays_until_something_else_is(broker):
-    assert broker.told("told", "visits") is None
+    assert broker.directory_entry("told", "visits") is None
     broker.tell("told", "visits", b"first")
     broker.tell("told", "visits", b"second")
     broker.tell("told", "clicks", b"other")
-    assert broker.told("told", "visits") == b"second"
+    assert broker.directory_entry("told", "visits") == b"second"
 
 
 def test_a_killed_server_has_lost_its_queues_and_they_are_born_anew(nats, queue):

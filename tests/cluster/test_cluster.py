@@ -130,3 +130,17 @@ def test_a_table_that_cannot_be_is_refused(tmp_path, line, says):
     with pytest.raises(PlanError, match=f"line [0-9]+: cluster: {says}"):
         load(cluster.config)
     cluster.client.close()
+
+
+@pytest.mark.ray
+def test_a_start_that_takes_longer_than_the_operator_waits_ends_in_one_line(tmp_path, nats):
+    with RunningCluster(tmp_path, nats.url, stream()) as cluster:
+        text = re.sub(
+            "(?m)^start_patience = .*", 'start_patience = "1s"', cluster.config.read_text()
+        )
+        cluster.config.write_text(text)
+        with pytest.raises(RuntimeError, match="the service has ended"):
+            cluster.start("--shards", "2")
+        *before, last = cluster.said.splitlines()
+        assert re.search(r"within 1 seconds.* raise start_patience in \[cluster\]$", last)
+        assert not any("Traceback" in line for line in before)

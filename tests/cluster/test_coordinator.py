@@ -25,7 +25,7 @@ class Gateway:
     def know(self, stream, shard, public):
         self.known[stream, shard] = public
 
-    def sent(self):
+    def last_positions(self):
         return dict(self.wanted)
 
 
@@ -35,7 +35,7 @@ class Shards:
     def __init__(self):
         self.positions = {}
 
-    def told(self):
+    def report(self):
         return {
             shard: {"visits": {"position": position, "public": b"%d" % shard}}
             for shard, position in self.positions.items()

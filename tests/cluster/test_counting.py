@@ -9,9 +9,14 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cluster.routing import Router
-from panprivacy.merging import Merger
-from panprivacy.programs.counting import Grouping, intrusions_of_slices, make_counting, numbered
+from panprivacy.intake.programs.counting import (
+    Grouping,
+    intrusions_of_slices,
+    make_counting,
+    numbered,
+)
 from panprivacy.service.config.loading import load
+from panprivacy.statistics.merging import Merger
 from panprivacy.statistics.specification import Specification, SpecificationError
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
@@ -115,8 +120,10 @@ def test_a_stream_of_a_service_is_counted_by_shards(tmp_path):
     one = stream.make_counting(router.slice(1))
     assert one.guarantee.epsilon == 6
     assert one.guarantee.intrusions == 2
-    assert {str(part.slice) for part in one.statistics.values()} == {"2 of 2"}
-    assert one.state_bytes < 0.6 * stream.make_counting().state_bytes
+    assert {str(part.internals.memory.slice) for part in one.statistics.values()} == {"2 of 2"}
+    assert (
+        one.internals.memory.state_bytes < 0.6 * stream.make_counting().internals.memory.state_bytes
+    )
 
 
 def test_the_state_of_a_slice_is_explained_as_one(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from panprivacy.cluster.broker import BrokerError
 from panprivacy.cluster.directory import COLUMNS, Directory
 from panprivacy.cluster.envelopes import KEY_BYTES
-from panprivacy.sources.columns import Prefixes
+from panprivacy.intake.sources.columns import Prefixes
 
 GOOD = Directory(
     key=bytes(16),
@@ -28,7 +28,7 @@ class Broker:
     def tell(self, name, stream, content):
         self.kept[name, stream] = content
 
-    def told(self, name, stream):
+    def directory_entry(self, name, stream):
         return self.kept.get((name, stream), b"")
 
 

@@ -73,8 +73,8 @@ class Workers:
     def ask(self, shard, what, *arguments):
         return self.threads.submit(getattr(self.all[shard], what), *arguments)
 
-    def told(self):
-        return {part.shard: told for part, (_, told) in self.vault.told().items()}
+    def report(self):
+        return {part.shard: told for part, (_, told) in self.vault.report().items()}
 
     def stop(self):
         for one in self.all:
@@ -221,12 +221,14 @@ def test_what_is_gone_with_a_broker_before_anybody_waits_for_it_is_not_acknowled
     with running(tmp_path, nats, monkeypatch) as client:
         engine, gateway = client.engine, client.engine.coordinator._gateway
         assert client.send(bytes(8), INT64, updates(durable=True)).status_code == 200
-        on_disk, before = engine.on_disk, gateway.sent()
+        on_disk, before = engine.on_disk, gateway.last_positions()
 
         async def late(since):
             nats.kill()
             nats.start()
-            wait_until(lambda: all(gateway.sent()[one].born > before[one].born for one in before))
+            wait_until(
+                lambda: all(gateway.last_positions()[one].born > before[one].born for one in before)
+            )
             return await on_disk(since)
 
         monkeypatch.setattr(engine, "on_disk", late)
@@ -342,7 +344,7 @@ def test_a_cluster_whose_ray_has_ended_ends(tmp_path, shared_nats, monkeypatch):
     with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
         engine.wait_for_shards()
         engine.begin()
-        monkeypatch.setattr(engine.shards, "told", ray_has_ended)
+        monkeypatch.setattr(engine.shards, "report", ray_has_ended)
         wait_until(lambda: told_to_stop)
         engine.end()
         assert told_to_stop == [(os.getpid(), signal.SIGTERM)]
@@ -356,7 +358,7 @@ def test_shards_whose_ray_ends_do_not_close(tmp_path, shared_nats, monkeypatch):
         advance = engine.coordinator.advance
 
         def without_ray():
-            monkeypatch.setattr(engine.shards, "told", ray_has_ended)
+            monkeypatch.setattr(engine.shards, "report", ray_has_ended)
             advance()
 
         monkeypatch.setattr(engine.coordinator, "advance", without_ray)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,26 +42,27 @@ def test_grandchildren_end_with_a_process_that_is_killed_and_when_the_block_is_o
         subprocess.Popen(["sleep", "600"]) as stranger,
         subprocess.Popen([sys.executable, "-c", PARENT, stay], stdout=subprocess.PIPE) as parent,
     ):
-        grandchild = int(parent.stdout.readline())
-        assert grandchild in descendants(os.getpid())
-        children = descendants(parent.pid)
-        if end == "killed":
-            try:
+        try:
+            grandchild = int(parent.stdout.readline())
+            assert grandchild in descendants(os.getpid())
+            children = descendants(parent.pid)
+            if end == "killed":
                 wait_until(lambda: noted(children, grandchild), 10.0)
-            finally:
                 parent.send_signal(signal.SIGKILL)
-        wait_until(lambda: not any(is_there(pid) for pid in children), 10.0)
-        assert is_there(stranger.pid)
-        stranger.kill()
+            wait_until(lambda: not any(is_there(pid) for pid in children), 10.0)
+            assert is_there(stranger.pid)
+        finally:
+            parent.kill()
+            stranger.kill()
 
 
 def noted(pids, sought):
     """Whether one of these processes has a file descriptor of another one."""
     for pid in pids:
-        folder = Path(f"/proc/{pid}/fdinfo")
-        entries = folder.iterdir() if is_there(pid) else ()
-        if any(f"Pid:\t{sought}\n" in entry.read_text() for entry in entries):
-            return True
+        with suppress(OSError):  # the process ended, or closed one
+            for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+                if f"Pid:\t{sought}\n" in entry.read_text():
+                    return True
     return False
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from panprivacy.cluster import messages
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
-from panprivacy.cluster.messages import Part, Round, read_message
+from panprivacy.cluster.messages import MessagePart, Round, read_message
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError
 
@@ -263,7 +263,7 @@ def test_a_part_that_cannot_be_read_does_not_spoil_the_others():
     sent.add([batch(pa.array([1]), pa.array([1]))])
     wrong, right = opened(sent.pack(), 0, 2)
     assert isinstance(wrong, InputError)
-    assert isinstance(right, Part)
+    assert isinstance(right, MessagePart)
     assert rows([right]) == [1]
 
 
@@ -289,6 +289,6 @@ def test_bytes_of_a_liar_are_refused():
             wrong[at] = generator.integers(256)
         try:
             for part in read_message(wrong, 1):
-                assert isinstance(part, Part | InputError)
+                assert isinstance(part, MessagePart | InputError)
         except InputError:
             pass

@@ -20,7 +20,7 @@ from panprivacy.cluster.envelopes import Opener
 from panprivacy.cluster.messages import read_message
 from panprivacy.cluster.queues import START, BrokerError
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Prefixes
+from panprivacy.intake.sources.columns import Prefixes
 from tests.cluster.conftest import QUEUE_BYTES
 from tests.cluster.nats import NatsServer, found_nats
 
@@ -245,7 +245,7 @@ def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeyp
         thief = Broker(server.url.replace("//", "//publisher:p@"), patience=0.5)
         broker = Broker(cluster, most_bytes=QUEUE_BYTES)
         shards = Shards(broker)
-        before = broker.told("panprivacy", shards.stream)
+        before = broker.directory_entry("panprivacy", shards.stream)
         with Publisher(server.url.replace("//", "//publisher:p@"), shards.stream) as publisher:
             publisher.send([1])
         last = broker.last(shards.queues[0])
@@ -257,10 +257,12 @@ def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeyp
         ):
             with pytest.raises(BrokerError):
                 forbidden()
-        assert broker.told("panprivacy", shards.stream) == before
+        assert broker.directory_entry("panprivacy", shards.stream) == before
         assert rows(shards.parts(0)[0] + shards.parts(1)[0]) == shards.sent(1)
         with pytest.raises(BrokerError, match="Authorization"):
-            Broker(server.url.replace("//", "//cluster:wrong@"), patience=0.5).told("a", "b")
+            Broker(server.url.replace("//", "//cluster:wrong@"), patience=0.5).directory_entry(
+                "a", "b"
+            )
         thief.close()
         broker.close()
 

@@ -111,10 +111,9 @@ def scene(nodes, shared_nats, tmp_path_factory):
         checkpoint=CheckpointConfig(recipient=str(nodes.key.to_public()), path=path),
     )
     vault, broker = actors.start_vault(path), Broker(shared_nats.url)
-    router = Router(SHARDS, KEY, numbered=True)
-    shards = RayShards(config, router, dict.fromkeys(config.streams, BEGAN), vault, {})
-    found = Scene(nodes, shared_nats.url, broker, vault, shards.workers)
-    wait_until(lambda: len(found.told()) == SHARDS)
+    shards = started(config, vault, SHARDS)
+    found = Scene(nodes, shared_nats.url, broker, vault, shards.workers, config)
+    wait_until(lambda: len(found.report()) == SHARDS)
     yield found
     broker.close()
 
@@ -122,21 +121,21 @@ def scene(nodes, shared_nats, tmp_path_factory):
 class Scene:
     """What a coordinator knows."""
 
-    def __init__(self, nodes, url, broker, vault, shards):
-        self.nodes, self.vault, self.shards = nodes, vault, shards
+    def __init__(self, nodes, url, broker, vault, shards, config):
+        self.nodes, self.vault, self.shards, self.config = nodes, vault, shards, config
         self.broker, self.url = broker, url
         self._keys = {}
         self.last = {}
 
-    def told(self):
-        return {part.shard: told for part, (_, told) in asked(self.vault.told).items()}
+    def report(self):
+        return {part.shard: told for part, (_, told) in asked(self.vault.report).items()}
 
     def incarnations(self):
         return [asked(one.__ray_call__, lambda worker: worker._incarnation) for one in self.shards]
 
     def send(self, stream, users, name=None):
         """Publish a body; it is in the broker when this returns."""
-        self._keys.update(self.told())  # a vault that was started again knows nothing at first
+        self._keys.update(self.report())  # a vault that was started again knows nothing at first
         sent = Round(Router(SHARDS, KEY, numbered=True), 0, MOST)
         sent.add([batch(users)], name)
         for plains in sent.pack():
@@ -162,6 +161,12 @@ class Scene:
 
     def node(self, actor):
         return asked(actor.__ray_call__, lambda _: ray.get_runtime_context().get_node_id())
+
+
+def started(config, vault, number):
+    """Shards that Ray starts."""
+    router = Router(number, KEY, numbered=True)
+    return RayShards(config, router, dict.fromkeys(config.streams, BEGAN), vault, {})
 
 
 def asked(method, *arguments):
@@ -237,15 +242,24 @@ def test_nothing_is_lost_or_counted_twice_whatever_is_killed(scene):
     assert len(sent) > 20
 
 
+def test_no_call_is_in_progress_once_shards_are_closed(scene):
+    """One that is when Ray is shut down never ends, and keeps the process from ending."""
+    shards = started(scene.config, scene.vault, SHARDS + 1)
+    calls = [shards.ask(shard, "troubles") for shard in range(SHARDS + 1) for _ in range(8)]
+    shards.close()
+    assert all(one.done() for one in calls)
+    assert any(isinstance(one.exception(), StoreError) for one in calls if not one.cancelled())
+
+
 @needs_administrator
 def test_nothing_of_ids_or_the_identity_is_left_in_any_process_or_file_of_ray(scene, tmp_path):
     """The workers have had the identity, when they went on. An object of Ray is the control."""
-    drawn, told = tmp_path / "ids", scene.told()
+    drawn, told = tmp_path / "ids", scene.report()
     keys = [told[shard]["names"]["public"].hex() for shard in range(SHARDS)]
     command = [sys.executable, "-m", "tests.cluster.publishing", scene.url, NAME, "names"]
     subprocess.run([*command, str(drawn), *keys], check=True)
     cuts = [scene.broker.last(Queue(NAME, "names", SHARDS, shard)) for shard in range(SHARDS)]
-    wait_until(lambda: [one["names"]["position"] for one in ordered(scene.told())] == cuts)
+    wait_until(lambda: [one["names"]["position"] for one in ordered(scene.report())] == cuts)
     scene.last["names"] = cuts
     assert all(scene.contributed("names"))
     pids = {scene.pid(one) for one in [*scene.shards, scene.vault]}

@@ -9,7 +9,7 @@ import pytest
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import ClusterRecord, Cut, RecordFile, StreamRecord
 from panprivacy.errors import PlanError
-from panprivacy.slices import Slice
+from panprivacy.tables.slices import Slice
 
 CUT = Cut(
     window=1.0,

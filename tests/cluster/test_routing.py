@@ -13,7 +13,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cluster.routing import Router
-from panprivacy.slices import MOST_SHARDS, Slice, deal
+from panprivacy.tables.slices import MOST_SHARDS, Slice, deal
 from tests.statistical.checks import accepted, fits, rejected
 
 KEY = b"sixteen letters!"

@@ -117,7 +117,7 @@ def test_names_of_batches_outlive_a_coordinator_that_dies_before_the_new_shards_
             told.set_result(f"{what} of {stream}".encode())
             return told
 
-    monkeypatch.setattr(server, "asked", lambda method, *given: method(*given))
+    monkeypatch.setattr(server, "call_actor", lambda method, *given: method(*given))
     monkeypatch.setattr(server, "RayShards", lambda _, router, *given: started.append(given[2]))
     monkeypatch.setattr(server, "ClusterEngine", Engine)
     store = f"sqlite:///{tmp_path}/releases.sqlite"

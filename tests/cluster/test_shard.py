@@ -17,12 +17,13 @@ from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError, PlanError
-from panprivacy.explain.reading import read_states
-from panprivacy.merging import Merger
-from panprivacy.service.config.stream import Ids
-from panprivacy.slices import Slice
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.service.batches import HalvedError
+from panprivacy.service.config.stream import IdKind
+from panprivacy.statistics.explain.reading import read_states
+from panprivacy.statistics.merging import Merger
+from panprivacy.tables.slices import Slice
 from tests.cluster.shards import (
     BEGAN,
     KEY,
@@ -53,7 +54,7 @@ def told(monkeypatch):
 
 
 def key_of(*streams):
-    return [one.told()["public"] for one in streams]
+    return [one.report()["public"] for one in streams]
 
 
 def resumed(state, **given):
@@ -95,7 +96,7 @@ def test_what_is_past_the_cut_is_of_the_next_window():
     stream.take([(at(1), *sealed(public, [1]))])
     assert counted(stream) == [1, 0, 0]
     stream.take([(at(2), *sealed(public, [1, 2]))])
-    assert stream.told()["window"] == NEXT
+    assert stream.report()["window"] == NEXT
     assert counted(stream, NEXT) == [2, 0, 0]
 
 
@@ -125,7 +126,7 @@ def test_a_mark_is_passed_without_a_word():
     marked = (at(2), packed_mark((BEGAN, 1)))
     stream.take([(at(1), *sealed(public, [1])), marked, (at(3), *sealed(public, [2]))])
     assert stream.position == at(3)
-    assert stream.told()["whole"]
+    assert stream.report()["whole"]
     assert counted(stream) == [2, 0, 0]
 
 
@@ -137,9 +138,9 @@ def test_a_contribution_is_the_same_until_it_is_settled():
     first, state = stream.contribution(BEGAN, 1), stream.state()
     stream.contribute(BEGAN, 1, last=True, next_start=LATER)
     after = resumed(state, shards=1)
-    assert after.told() == stream.told()
-    assert after.told()["window"] == NEXT
-    assert after.told()["pending"] == [(BEGAN, 1)]
+    assert after.report() == stream.report()
+    assert after.report()["window"] == NEXT
+    assert after.report()["pending"] == [(BEGAN, 1)]
     after.contribute(BEGAN, 1, last=True, next_start=LATER)
     assert after.contribution(BEGAN, 1) == stream.contribution(BEGAN, 1) == first
     again = resumed(before, shards=1)  # it crashed before anybody had the contribution
@@ -180,14 +181,14 @@ def test_releases_within_a_window_are_looks_that_nobody_else_may_use():
         one.announce(BEGAN, 1)
         one.announce(BEGAN, 1)
         one.announce(LATER, 5)  # of another window
-        assert one.told()["announced"] == 1
+        assert one.report()["announced"] == 1
         with pytest.raises(BudgetError, match="no 2 announced"):
             one.announce(BEGAN, 2)
         with pytest.raises(BudgetError, match="but that of the end"):
             one.contribute(BEGAN, 3, last=False)
         one.contribute(BEGAN, 3, last=True, next_start=NEXT)
     assert merged([one.contribution(BEGAN, 3) for one in (first, second)]) == [0, 2, 0]
-    assert first.told()["announced"] == 0
+    assert first.report()["announced"] == 0
 
 
 # Refused
@@ -241,7 +242,7 @@ def test_what_a_liar_sends_is_refused_with_a_line_and_changes_no_count(told, mon
         assert stream.position == at(number)
     stream.take([(at(number + 1), *sealed(public, [1, 2]))])
     assert len(told) == number
-    assert stream.told()["whole"]
+    assert stream.report()["whole"]
     assert counted(stream) == [2, 0, 0]
 
 
@@ -263,7 +264,7 @@ def test_messages_that_come_together_are_counted_but_for_the_lies(told, monkeypa
     assert len(told) == len(lies)
     assert stream.position == at(len(log))
     assert not any(stream._room)
-    assert stream.told()["whole"]
+    assert stream.report()["whole"]
     assert counted(stream) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
 
 
@@ -284,13 +285,49 @@ def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told,
     stream = make(shards=1)
     public = key_of(stream)
     with monkeypatch.context() as broken:
-        broken.setattr(type(stream._counting), "apply", lambda *_: 1 / 0)
+        broken.setattr(type(stream._counting.internals.memory), "apply", lambda *_: 1 / 0)
         stream.take([(at(1), *sealed(public, [1], b"a"))])
     stream.take([(at(1), *sealed(public, [1], b"a")), (at(2), *sealed(public, [2]))])
     assert "ZeroDivisionError" in str(told)
-    assert not stream.told()["whole"]
+    assert not stream.report()["whole"]
     assert not any(stream._room)
     assert counted(stream) == [1, 0, 0]
+
+
+@pytest.mark.parametrize("where", ["service.batches.check_room", "cluster.shard.read_message"])
+def test_what_finds_no_memory_stays_in_the_queue_and_counts_once_there_is_some(monkeypatch, where):
+    stream = make(shards=1)
+    public = key_of(stream)
+    log = [(at(1), *sealed(public, [1], b"a")), (at(2), *sealed(public, [1, 2], b"b"))]
+
+    def fails(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as tight:
+        tight.setattr(f"panprivacy.{where}", fails)
+        with pytest.raises(MemoryError):
+            stream.take(log)
+        assert stream.position < at(1)
+    stream.take(log)
+    assert stream.position == at(2)
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    kept = stream.contribution(BEGAN, 1)
+    assert merged([kept]) == [1, 1, 0]
+    assert Merger([kept]).complete
+
+
+def test_a_message_of_which_a_part_was_counted_makes_the_window_incomplete(told, monkeypatch):
+    stream = make(shards=1)
+
+    def fails(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as tight:
+        tight.setattr(type(stream._counting.internals.memory), "apply", fails)
+        stream.take([(at(1), *sealed(key_of(stream), [1]))])
+    assert [values["reason"] for _, values in told] == [str(HalvedError())]
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    assert not Merger([stream.contribution(BEGAN, 1)]).complete
 
 
 def test_what_cannot_be_opened_for_whatever_reason_keeps_none_of_the_others(told, monkeypatch):
@@ -305,7 +342,7 @@ def test_what_cannot_be_opened_for_whatever_reason_keeps_none_of_the_others(told
         ),
     )
     stream.take(log)
-    assert not stream.told()["whole"]
+    assert not stream.report()["whole"]
     assert counted(stream) == [2, 0, 0]
 
 
@@ -313,7 +350,7 @@ def test_texts_are_counted_as_the_hashes_that_stand_for_them(told):
     """A shard reads no text, whatever ids are configured; 7 and "7" are one user."""
     stream = ShardStream(
         queue(0, 1),
-        planned(stat=({"name": "distinct", "expected": "10:1000"},), ids=Ids.text),
+        planned(stat=({"name": "distinct", "expected": "10:1000"},), ids=IdKind.text),
         Slice(0, 1, KEY),
         BEGAN,
     )
@@ -348,16 +385,16 @@ def test_a_liar_does_not_fill_the_journal(told):
 )
 def test_the_state_of_another_slice_is_refused(other, differs):
     stream, after = make(), make(**other)
-    before = after.told()
+    before = after.report()
     with pytest.raises(InputError, match=differs):
         after.resume(stream.state())
-    assert after.told() == before
+    assert after.report() == before
 
 
 def test_damaged_states_are_refused_and_change_nothing():
     stream = make(shards=1)
     stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
-    state, before = stream.state(), stream.told()
+    state, before = stream.state(), stream.report()
     for damaged in (
         state[:-1],
         state + b"\0",
@@ -366,11 +403,11 @@ def test_damaged_states_are_refused_and_change_nothing():
         state.replace(b'"kept": [[1000.0', b'"kept": [["then"'),
     ):
         after = make(shards=1)
-        fresh = after.told()
+        fresh = after.report()
         with pytest.raises(InputError):
             after.resume(damaged)
-        assert after.told() == fresh
-    assert stream.told() == before
+        assert after.report() == fresh
+    assert stream.report() == before
 
 
 def test_a_sealed_state_is_explained(tmp_path):
@@ -394,23 +431,23 @@ def test_a_window_of_which_messages_are_lost_is_not_complete(told, next_one):
     stream = make(shards=1)
     stream.take([(at(1), *sealed(key_of(stream), [1]))])
     stream.take([(next_one, *sealed(key_of(stream), [2]))])
-    assert not stream.told()["whole"]
+    assert not stream.report()["whole"]
     assert len(told) == 1
     after = resumed(stream.state(), shards=1)
     assert counted(after) == [2, 0, 0]
     assert not Merger([after.contribution(BEGAN, 1)]).complete
-    assert after.told()["whole"], "the next window is"
+    assert after.report()["whole"], "the next window is"
 
 
 def test_a_queue_that_was_born_anew_and_is_empty_is_known_as_such(told):
     stream = make(shards=1)
     stream.go_on_at(at(0))
-    assert (stream.position, stream.told()["whole"]) == (at(0), True)
+    assert (stream.position, stream.report()["whole"]) == (at(0), True)
     stream.take([(at(1), *sealed(key_of(stream), [1]))])
     stream.go_on_at(at(1))
-    assert (stream.position, stream.told()["whole"]) == (at(1), True)
+    assert (stream.position, stream.report()["whole"]) == (at(1), True)
     stream.go_on_at(at(7, born=2))
-    assert (stream.position, stream.told()["whole"]) == (at(0, born=2), False)
+    assert (stream.position, stream.report()["whole"]) == (at(0, born=2), False)
     stream.take([(at(9), *sealed(key_of(stream), [2]))])  # of the queue that is gone
     stream.take([(at(1, born=2), *sealed(key_of(stream), [3]))])
     assert counted(stream) == [2, 0, 0]

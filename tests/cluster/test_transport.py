@@ -36,22 +36,22 @@ class Client:
     """Keeps what a parser tells it."""
 
     def __init__(self, parser):
-        self.parser, self.told = parser(self), []
+        self.parser, self.report = parser(self), []
 
     async def _process_msg(self, sid, subject, reply, content, headers):
-        self.told.append((sid, subject, reply, type(content), bytes(content), headers))
+        self.report.append((sid, subject, reply, type(content), bytes(content), headers))
 
     async def _process_ping(self):
-        self.told.append("ping")
+        self.report.append("ping")
 
     async def _process_pong(self):
-        self.told.append("pong")
+        self.report.append("pong")
 
     async def _process_info(self, info):
-        self.told.append(info)
+        self.report.append(info)
 
     async def _process_err(self, reason):
-        self.told.append(reason)
+        self.report.append(reason)
 
     def after(self, pieces):
         async def parse():
@@ -59,7 +59,7 @@ class Client:
                 await self.parser.parse(piece)
 
         asyncio.run(parse())
-        return self.told
+        return self.report
 
 
 words = st.text("abcdefgh", min_size=1, max_size=8).map(str.encode)

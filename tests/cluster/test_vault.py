@@ -12,7 +12,7 @@ from panprivacy.cluster import vault as vaults
 from panprivacy.cluster.vault import LEASE, FencedError, Vault
 from panprivacy.errors import PlanError
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
+from panprivacy.tables.slices import Slice
 from tests.cluster.shards import KEY
 from tests.service.doubles import Crash
 
@@ -74,7 +74,7 @@ def test_of_two_that_are_one_shard_the_later_keeps(vault):
     second, _ = vault.begin(ONE)
     with pytest.raises(FencedError, match="1 of 2"):
         vault.keep(ONE, first, 2, b"b", {})
-    assert vault.told() == {ONE: (second, TOLD)}
+    assert vault.report() == {ONE: (second, TOLD)}
     vault.keep(TWO, other, 3, b"c", TOLD)
     vault.keep(ONE, second, 4, b"d", {})
     assert vault.begin(ONE)[1] == b"d"
@@ -111,7 +111,7 @@ def test_who_began_before_the_vault_died_is_refused(vault, path):
     after = again(vault, path)
     with pytest.raises(FencedError):
         after.keep(ONE, first, 1, b"a", TOLD)
-    assert after.told() == {}
+    assert after.report() == {}
 
 
 def test_of_two_states_the_later_one_stays_in_whatever_order_they_come(vault):
@@ -119,7 +119,7 @@ def test_of_two_states_the_later_one_stays_in_whatever_order_they_come(vault):
     vault.keep(ONE, first, 2, b"b", TOLD)
     with pytest.raises(StoreError, match="later state"):
         vault.keep(ONE, first, 1, b"a", {})
-    assert vault.told() == {ONE: (first, TOLD)}
+    assert vault.report() == {ONE: (first, TOLD)}
     second, sealed = vault.begin(ONE)
     assert sealed == b"b"
     vault.keep(ONE, second, 1, b"c", TOLD)
@@ -127,13 +127,13 @@ def test_of_two_states_the_later_one_stays_in_whatever_order_they_come(vault):
 
 def test_it_tells_what_is_on_the_disk(vault, monkeypatch):
     first, _ = vault.begin(ONE)
-    assert vault.told() == {}
+    assert vault.report() == {}
     vault.keep(ONE, first, 1, b"a", TOLD)
     with monkeypatch.context() as full:
         full.setattr(os, "fsync", fail(OSError(errno.ENOSPC, "")))
         with pytest.raises(StoreError, match="No space left"):
             vault.keep(ONE, first, 2, b"b", {})
-    assert vault.told() == {ONE: (first, TOLD)}
+    assert vault.report() == {ONE: (first, TOLD)}
     assert vault.begin(ONE)[1] == b"a"
     assert len(list(vault._path.parent.iterdir())) == 2, "the file, and the lock"
 
@@ -150,7 +150,7 @@ def test_a_crash_between_steps_leaves_the_old_state_or_the_new_one(
         if step == "replace":
             broken.setattr(vaults.Path, "replace", fail(Crash()))
         elif step == "close":
-            broken.setattr("panprivacy.files.sync_names", fail(Crash()))
+            broken.setattr("panprivacy.ground.files.sync_names", fail(Crash()))
         else:
             broken.setattr(os, step, fail(Crash()))
         broken.setattr(vaults.Path, "unlink", fail(OSError()))  # nobody tidies up
@@ -190,6 +190,6 @@ def test_what_is_found_can_be_removed(vault, path):
     vault.remove(0, 2)
     assert vault.found() == [(11, 40)]
     assert not path.with_name("panprivacy-1-of-2.sealed.new").exists()
-    assert vault.told() == {}
+    assert vault.report() == {}
     with pytest.raises(FencedError):
         vault.keep(ONE, first, 4, b"d", TOLD)

@@ -6,6 +6,7 @@ import pytest
 
 from panprivacy.cluster.vault import SilentError
 from panprivacy.cluster.waiting import Patience
+from panprivacy.errors import PlanError
 from panprivacy.service.journal import Event
 
 
@@ -43,9 +44,13 @@ def test_the_answer_is_waited_for_and_the_journal_says_so_once(patience, caplog,
     assert len(told) == lines
 
 
-def test_the_error_is_raised_when_the_time_is_over(patience):
-    with pytest.raises(SilentError):
+def test_the_operator_is_told_what_to_do_when_the_time_is_over(patience):
+    with pytest.raises(PlanError) as error:
         patience.wait_for(silent(9), SilentError)
+    assert str(error.value) == (
+        "Ray does not answer within 5 seconds (it does not answer): give this machine more "
+        "processors, or raise start_patience in [cluster]"
+    )
 
 
 def test_another_error_is_raised_at_once(patience):

@@ -21,10 +21,10 @@ from panprivacy.cluster.shard import ShardStream
 from panprivacy.cluster.vault import LeasedError, SilentError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.merging import Merger
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
+from panprivacy.statistics.merging import Merger
+from panprivacy.tables.slices import Slice
 from tests.cluster.shards import BEGAN, KEY, LATER, NEXT, merged, planned, queue, sealed
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
@@ -101,8 +101,8 @@ def wait_until(true, seconds=60.0):
 
 
 def public_of(vault):
-    wait_until(vault.told)
-    ((_, told),) = vault.told().values()
+    wait_until(vault.report)
+    ((_, told),) = vault.report().values()
     return [told["visits"]["public"]]
 
 
@@ -115,7 +115,7 @@ def send(broker, vault, *bodies):
 
 
 def told(vault):
-    return vault.told()[Slice(0, 1, KEY)][1]["visits"]
+    return vault.report()[Slice(0, 1, KEY)][1]["visits"]
 
 
 def contributed(worker, coordinator, through, window=BEGAN, **given):
@@ -348,7 +348,7 @@ def test_a_first_start_tells_of_an_identity_that_is_missing_or_wrong(config, vau
         monkeypatch.setenv("PANPRIVACY_IDENTITY", str(wrong))
         with working(config, vault) as worker:
             wait_until(lambda says=says: says in worker.troubles().get("beginning", ""))
-    assert vault.told() == {}
+    assert vault.report() == {}
 
 
 def test_a_command_brings_the_identity(config, identity):

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from panprivacy.cells.parity import ParityCells
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.published import PUBLISHED
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.published import PUBLISHED
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.cases import Trial
 from panprivacy.statistics.catalogue import KINDS, StatisticType
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.cells.parity import ParityCells
 
 
 def spread_ids(count: int) -> list[int]:
@@ -72,7 +72,7 @@ class Case:
     @functools.cached_property
     def plan(self):
         """Of the statistic."""
-        return self.kind.sizes_type.read(self.name, self.trial.sizes).planned(request(1))
+        return self.kind.entry.sizes.read(self.name, self.trial.sizes).planned(request(1))
 
     @property
     def takes_bytes(self) -> bool:
@@ -168,7 +168,7 @@ def lead_through_life(statistic: Statistic, case: Case, count: int = 50) -> list
     return [first.counts, statistic.release().counts]
 
 
-ALL = [Case(kind, trial) for kind in (*KINDS, *PUBLISHED) for trial in kind.trials]
+ALL = [Case(kind, trial) for kind in (*KINDS, *PUBLISHED) for trial in kind.entry.trials]
 
 CASES = [case for case in ALL if issubclass(case.kind, Statistic)]
 """Those of one table; the others are several statistics together."""

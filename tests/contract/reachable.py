@@ -21,25 +21,28 @@ VALUES = {bool, int, float, str, bytes, Fraction, NoneType, np.uint64, np.ndarra
 SEQUENCES = {list, tuple, set, frozenset}
 LOCK = type(Lock())
 
+PARTS = "memory", "windows", "contributions", "releasing"
+"""The internals of a statistic."""
+
 DECLARED = {
-    "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_slice",
-    "_told",
+    "_known", "account", "addressing", "coins", "compared", "first_plan", "kept", "ledger", "name",
+    "plan", "sizes", "slice",
 }  # fmt: skip
-"""The attributes of a statistic."""
+"""The attributes of the parts of a statistic."""
 
 MAY_HOLD_BYTES = {
-    "_kept.key",
-    "_kept.arrays[0]",
-    "_addressing._weights",  # the key of a published moment
-    "_addressing._starts",  # where each level begins: of the plan alone
+    "kept.key",
+    "kept.arrays[0]",
+    "addressing._weights",  # the key of a published moment
+    "addressing._starts",  # where each level begins: of the plan alone
 }
 MAY_HOLD_BYTES |= {
     f"{plan}.law.{name}{base}"
-    for plan in ("_plan", "_told")
+    for plan in ("plan", "first_plan")
     for name in ("weights", "members")
     for base in ("", ".base")
 }
-MAY_DEPEND_ON_ROWS = {"_kept.arrays[0]"}
+MAY_DEPEND_ON_ROWS = {"kept.arrays[0]"}
 
 
 def attributes(thing: object) -> dict[str, object]:
@@ -54,12 +57,23 @@ def attributes(thing: object) -> dict[str, object]:
     return {**held, **getattr(thing, "__dict__", {})}
 
 
+def held(root: object) -> dict[str, object]:
+    """What an object holds; of a statistic, what its parts do, but for each other and records."""
+    found = attributes(root)
+    internals = found.pop("internals", None)
+    each = [getattr(internals, name) for name in PARTS] if internals else []
+    return found | {
+        name: child
+        for part in each
+        for name, child in attributes(part).items()
+        if not any(child is other for other in each) and not isinstance(child, type)
+    }
+
+
 def leaves(root: object) -> dict[str, object]:
     """Every value reachable from `root`, by its path."""
     return {
-        f"{name}{path}": value
-        for name, child in attributes(root).items()
-        for path, value in _walk(child)
+        f"{name}{path}": value for name, child in held(root).items() for path, value in _walk(child)
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable
 
 import pytest
 
-from panprivacy.addressing import Direct
+from panprivacy.tables.addressing import Direct
 
 from .cases import CASES, Case
 

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 import panprivacy as pp
-from panprivacy._kernels import compile_kernels
-from panprivacy.coins import Coins
-from panprivacy.guarantee import float_above
-from panprivacy.ids import read_ids
+from panprivacy.ground.kernels import compile_kernels
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import float_above
+from panprivacy.statistics.private import memory_of
+from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 
 from .cases import LIFE, lead_through_life
@@ -25,7 +26,7 @@ from .doubles import BreakableCoins, SpyCoins, reads_of_an_announcement
 
 
 def table_of(statistic):
-    return statistic._state.table.copy()
+    return statistic.internals.memory.now.table.copy()
 
 
 # Coins
@@ -51,7 +52,7 @@ def test_a_batch_draws_one_coin_a_touched_cell(bits_case):
     spy = SpyCoins()
     statistic = bits_case.make(coins=spy)
     users, deltas = bits_case.rows(1_200)
-    slots = np.concatenate(list(statistic._addressing.slots(read_ids(users))))
+    slots = np.concatenate(list(statistic.internals.memory.addressing.slots(read_ids(users))))
     spy.calls.clear()
     statistic.update(users, deltas)
     touched = len(set(slots[slots >= 0].tolist()))
@@ -81,8 +82,10 @@ def test_a_release_draws_one_noise_a_published_count(users_case):
     spy.calls.clear()
     counts = statistic.release().counts
     assert spy.calls == users_case.drawn_by_a_release(counts)
-    reading = statistic.plan.reading(statistic.query_type(), 0)
-    assert len(counts) == len(reading.sums(statistic.plan.table, statistic._state.table))
+    reading = statistic.plan.reading(statistic.entry.query(), 0)
+    assert len(counts) == len(
+        reading.sums(statistic.plan.table, statistic.internals.memory.now.table)
+    )
     assert len(reading.scales) in {1, len(counts)}
 
 
@@ -139,9 +142,13 @@ def test_the_ledger_adds_up_to_epsilon(paid_case):
     ledger, budget = statistic.ledger, statistic.plan.split.budget
     assert ledger.spent == budget.state
     for made in (1, 2, 3):
-        cost, before = statistic.release_epsilon, ledger.spent
+        cost, before = statistic.internals.releasing.release_epsilon, ledger.spent
         answer = statistic.release()
-        assert ledger.spent == before + cost == budget.state + statistic.of_releases(made)
+        assert (
+            ledger.spent
+            == before + cost
+            == budget.state + statistic.internals.releasing.of_releases(made)
+        )
         assert cost <= budget.release
         assert answer.epsilon == float_above(budget.release)
     assert ledger.total == statistic.guarantee.epsilon == Fraction(7, 10)
@@ -244,7 +251,7 @@ def test_a_release_says_what_it_is(count_case):
     model = statistic.plan.model(0)
     estimate = model.estimate(answer.counts)
     assert answer.value == min(max(estimate, answer.low), answer.high)
-    if statistic.lasting:
+    if statistic.internals.windows.lasting:
         return  # its interval is that of its step
     assert (estimate, answer.low, answer.high) == model.answer(answer.counts, 0.9)
 
@@ -258,7 +265,7 @@ def test_the_state_has_one_size_whatever_the_stream(kept_case):
     for count in (1, 1_000):
         statistic.update(*kept_case.rows(count))
         statistic.release()
-        assert len(statistic.state()) == size == statistic.state_bytes
+        assert len(statistic.state()) == size == memory_of(statistic).state_bytes
 
 
 def test_reading_the_state_changes_nothing(kept_case):
@@ -284,9 +291,9 @@ def test_the_state_is_all_there_is(case):
         event()
         seen.add(statistic.state())
     assert len(seen) == 1 + len(events)
-    key, table = statistic._state.key, statistic._state.table.tobytes()
+    key, table = statistic.internals.memory.now.key, statistic.internals.memory.now.table.tobytes()
     assert statistic.state().endswith(key + table)
-    assert f'"statistic": "{case.kind.name}"'.encode() in statistic.state()
+    assert f'"statistic": "{case.kind.entry.name}"'.encode() in statistic.state()
 
 
 def test_the_states_of_two_statistics_differ(kept_case):
@@ -346,7 +353,11 @@ def test_a_release_that_fails_is_spent(paid_case):
     with pytest.raises(OSError, match="entropy"):
         statistic.release()
     assert statistic.state() == before
-    assert statistic.ledger.spent == statistic.state_epsilon + statistic.of_releases(1)
+    assert (
+        statistic.ledger.spent
+        == statistic.internals.releasing.state_epsilon
+        + statistic.internals.releasing.of_releases(1)
+    )
     coins.reads_left = float("inf")
     with pytest.raises(pp.BudgetError):
         statistic.release()

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.statistics.state import State
 from panprivacy.testing import SeededCoins
 
 from .cases import lead_through_life
 from .reachable import (
     DECLARED,
+    PARTS,
     attributes,
     differences,
+    held,
     hidden,
     holds,
     leaves,
@@ -40,16 +42,18 @@ def test_nothing_undeclared_is_reachable(case):
 
 def test_in_production_the_coins_hold_nothing(case):
     statistic = case.make()
-    assert type(statistic._coins) is SystemCoins
-    assert attributes(statistic._coins) == {}
+    assert type(statistic.internals.memory.coins) is SystemCoins
+    assert attributes(statistic.internals.memory.coins) == {}
     assert attributes(SeededCoins(1)) != {}
 
 
 def test_the_attributes_are_the_declared_ones(case):
     statistic = case.make()
-    assert attributes(statistic).keys() == DECLARED
-    assert type(statistic._state) is State
-    assert attributes(statistic._state).keys() == {
+    assert attributes(statistic).keys() == {"internals"}
+    assert attributes(statistic.internals).keys() == {*PARTS}
+    assert held(statistic).keys() == DECLARED
+    assert type(statistic.internals.memory.now) is State
+    assert attributes(statistic.internals.memory.now).keys() == {
         "key",
         "arrays",
         "releases",
@@ -60,7 +64,7 @@ def test_the_attributes_are_the_declared_ones(case):
 
 def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
     statistic = lives(case.make, case)(100)
-    table = statistic._state.table
+    table = statistic.internals.memory.now.table
     assert table.nbytes == statistic.plan.table.nbytes
     assert table.base is None
 
@@ -72,15 +76,15 @@ def test_bits_are_packed(packed_case):
 
 def test_bits_beyond_the_last_cell_stay_0(packed_case):
     statistic = lives(packed_case.make, packed_case)(100)
-    bits = np.unpackbits(statistic._state.table, bitorder="little")
+    bits = np.unpackbits(statistic.internals.memory.now.table, bitorder="little")
     assert bits[statistic.plan.cells :].sum() == 0
 
 
 def test_the_addressing_is_a_function_of_plan_and_key(case):
     statistic = lives(case.make, case)(100)
-    again = statistic.plan.address(statistic._state.key)
-    assert type(again) is type(statistic._addressing)
-    assert differences(again, statistic._addressing) == set()
+    again = statistic.plan.address(statistic.internals.memory.now.key)
+    assert type(again) is type(statistic.internals.memory.addressing)
+    assert differences(again, statistic.internals.memory.addressing) == set()
 
 
 def test_plan_key_and_addressing_never_change(case):
@@ -92,7 +96,7 @@ def test_plan_key_and_addressing_never_change(case):
 
 def test_no_id_is_reachable(case):
     statistic = lives(case.make, case)(200)
-    front = statistic.state()[: -statistic._state.table.nbytes]  # the table is a leaf
+    front = statistic.state()[: -statistic.internals.memory.now.table.nbytes]  # the table is a leaf
     kept = [*leaves(statistic).values(), front, repr(statistic), str(statistic.ledger)]
     canaries = set(case.rows(200)[0])
     assert not [value for value in kept for canary in canaries if holds(value, canary)]
@@ -146,7 +150,7 @@ class KeepsAFunction(pp.Density):
 class CountsRowsAsReleases(pp.Density):
     def update(self, users, deltas=None):
         super().update(users, deltas)
-        self._state.releases += len(users)
+        self.internals.memory.now.releases += len(users)
 
 
 class CachesSlots(pp.Density):
@@ -154,7 +158,7 @@ class CachesSlots(pp.Density):
 
     def update(self, users, deltas=None):
         super().update(users, deltas)
-        self._addressing.seen = set(users)
+        self.internals.memory.addressing.seen = set(users)
 
 
 class GrowsBehindTheTable(pp.Density):
@@ -162,9 +166,9 @@ class GrowsBehindTheTable(pp.Density):
 
     def update(self, users, deltas=None):
         super().update(users, deltas)
-        table = self._state.table
+        table = self.internals.memory.now.table
         longer = np.append(table, np.array(users, np.int64).view(np.uint8))
-        self._state.arrays[0] = longer[: len(table)]
+        self.internals.memory.now.arrays[0] = longer[: len(table)]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,9 @@ class GrowsBehindTheTable(pp.Density):
         (KeepsTheBatch, "batch"),
         (KeepsAGenerator, "_generator"),
         (KeepsAFunction, "_decoder"),
-        (CountsRowsAsReleases, "_kept.releases"),
-        (CachesSlots, "_addressing.seen["),
-        (GrowsBehindTheTable, "_kept.arrays[0].base"),
+        (CountsRowsAsReleases, "kept.releases"),
+        (CachesSlots, "addressing.seen["),
+        (GrowsBehindTheTable, "kept.arrays[0].base"),
     ],
 )
 def test_the_search_finds_planted_violations(violation, where):
@@ -192,7 +196,7 @@ def test_the_search_finds_planted_ids():
     statistic = CachesSlots(universe=2_000, epsilon=1)
     statistic.update([1_234])
     assert [path for path, value in leaves(statistic).items() if holds(value, 1_234)] == [
-        "_addressing.seen[0]"
+        "addressing.seen[0]"
     ]
     assert holds(b"seen: 1234", 1_234)
     assert holds(np.array([5, 1_234]), 1_234)
@@ -201,7 +205,7 @@ def test_the_search_finds_planted_ids():
 
 def test_the_search_finds_what_is_left_in_a_module(monkeypatch):
     kept = []
-    monkeypatch.setattr("panprivacy.addressing.kept", kept, raising=False)
+    monkeypatch.setattr("panprivacy.tables.addressing.kept", kept, raising=False)
     before = package_globals()
     kept.append(1_234)
     assert package_globals() != before
@@ -209,5 +213,5 @@ def test_the_search_finds_what_is_left_in_a_module(monkeypatch):
 
 def test_the_search_reports_what_it_does_not_know():
     statistic = pp.Density(universe=10, epsilon=1)
-    statistic._state.key = iter(())
-    assert undeclared(statistic) == {"_kept.key"}
+    statistic.internals.memory.now.key = iter(())
+    assert undeclared(statistic) == {"kept.key"}

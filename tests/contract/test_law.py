@@ -9,7 +9,7 @@ from itertools import combinations, cycle, islice, pairwise
 
 import pytest
 
-from panprivacy.ids import read_ids
+from panprivacy.tables.ids import read_ids
 
 from .cases import LIFE
 from .doubles import ScriptedCoins, exact_law
@@ -117,7 +117,7 @@ def check_redraw(case, delta, probability):
 
 def cells_of(case, user):
     """The cell of a user under the scripted key, if he has one."""
-    addressing = case.make_tiny(coins=ScriptedCoins())._addressing
+    addressing = case.make_tiny(coins=ScriptedCoins()).internals.memory.addressing
     return [int(cell) for cell in next(addressing.slots(read_ids([user]))) if cell >= 0]
 
 
@@ -126,7 +126,7 @@ def means_of_bits(case, batch, birth):
 
     def table(coins):
         statistic = after(case, [batch], coins)
-        return tuple(statistic.plan.table.ones(statistic._state.table).tolist())
+        return tuple(statistic.plan.table.ones(statistic.internals.memory.now.table).tolist())
 
     outcomes = exact_law(table, given=birth).items()
     return [

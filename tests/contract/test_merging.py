@@ -72,7 +72,9 @@ def test_most_answers_are_told_from_others():
 @EACH
 def test_a_contribution_is_paid_for_and_is_the_last_thing_that_a_state_tells(case):
     statistic = case.make()
-    cost = statistic.state_epsilon + statistic.of_releases(1)
+    cost = statistic.internals.releasing.state_epsilon + statistic.internals.releasing.of_releases(
+        1
+    )
     statistic.contribute()
     assert statistic.ledger.spent == cost
     for tells in (statistic.state, statistic.contribute, statistic.release):
@@ -85,10 +87,10 @@ def test_a_contribution_is_paid_for_and_is_the_last_thing_that_a_state_tells(cas
 )
 def test_a_contribution_is_an_announced_look_where_one_is_left(case):
     statistic = case.make(**{case.covers: 2}, intrusions=1)
-    before = statistic._state.table.copy()
+    before = statistic.internals.memory.now.table.copy()
     statistic.contribute()
-    assert (statistic.releases, statistic.announced) == (1, 1)
-    assert not np.array_equal(statistic._state.table, before)
+    assert (statistic.releases, statistic.internals.memory.announced) == (1, 1)
+    assert not np.array_equal(statistic.internals.memory.now.table, before)
     statistic.contribute()
     with pytest.raises(pp.PanPrivacyError, match="wiped"):
         statistic.state()
@@ -96,7 +98,7 @@ def test_a_contribution_is_an_announced_look_where_one_is_left(case):
 
 def adds_cells(case):
     try:
-        case.make().check_parts("cells")
+        case.make().internals.contributions.check_parts("cells")
     except pp.PlanError:
         return False
     return True
@@ -122,7 +124,7 @@ def test_other_tables_are_not_added_up_and_lose_nothing(case):
         statistic.contribute_cells()
     assert "\n" not in str(refused.value)
     assert statistic.state() == before
-    assert statistic.ledger.spent == statistic.state_epsilon
+    assert statistic.ledger.spent == statistic.internals.releasing.state_epsilon
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,6 @@ import pytest
 
 from panprivacy.audit.subject import Row
 from panprivacy.audit.suite.products import products
-from panprivacy.cells.bits import BitCells
-from panprivacy.decoders.intervals import Answering
-from panprivacy.planning.bits import best_split
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.template import configuration
 from panprivacy.service.config.tokens import Role
@@ -28,16 +25,20 @@ from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.decoders.intervals import EstimateModel
+from panprivacy.tables.planning.bits import best_split
 from tests.commands import run_command
 
 # The new statistic begins here.
 
 
 @dataclass(frozen=True)
-class AbsentModel(Answering):
+class AbsentModel(EstimateModel):
     """The number of users that are missing."""
 
     share: DensityModel
@@ -107,12 +108,15 @@ class AbsentSizes(Sizes, frozen=True, tag="absent"):
         return AbsentPlan(self.members, request, best_split(request, self.members))
 
 
-class Absent(Statistic[AbsentPlan, Release], sizes=AbsentSizes):
+class Absent(Statistic[AbsentPlan, Release]):
     """How many members never came?"""
 
     __slots__ = ()
-    trials = (Trial("absent", {"members": 50_021}, {"members": 3}, refused=(0, -1)),)
-    walks = (Walk("absent", "two members, a release", {"members": 2}, [Short([[0], [1]], 2)]),)
+    entry = CatalogueEntry(
+        AbsentSizes,
+        trials=(Trial("absent", {"members": 50_021}, {"members": 3}, refused=(0, -1)),),
+        walks=(Walk("absent", "two members, a release", {"members": 2}, [Short([[0], [1]], 2)]),),
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

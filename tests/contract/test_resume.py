@@ -32,7 +32,7 @@ def test_the_state_comes_back_as_it_was(case):
     after.resume(before.state())
     assert after.state() == before.state()
     assert after.ledger.spent == before.ledger.spent
-    assert type(after._addressing) is type(before._addressing)
+    assert type(after.internals.memory.addressing) is type(before.internals.memory.addressing)
 
 
 def test_it_goes_on_as_if_it_had_never_stopped(case):
@@ -40,7 +40,7 @@ def test_it_goes_on_as_if_it_had_never_stopped(case):
     after = case.make(**case.life)
     after.resume(before.state())
     for statistic in (before, after):
-        statistic._coins = SeededCoins(3)
+        statistic.internals.memory.coins = SeededCoins(3)
         statistic.update(*case.rows(60))
     assert after.state() == before.state()
     assert after.release().counts == before.release().counts
@@ -68,11 +68,11 @@ def test_intrusions_announced_after_the_state_was_taken_re_randomise_it(seen_cas
     before = seen_case.make(**LIFE)
     before.update(*seen_case.rows(40))
     after, same = (seen_case.make(**LIFE, coins=SeededCoins(7)) for _ in range(2))
-    expected = copy.deepcopy(before._state)
-    same._rerandomise(expected, same._fresh_noise(expected))
+    expected = copy.deepcopy(before.internals.memory.now)
+    same.internals.memory.rerandomise(expected, same.internals.memory.fresh_noise(expected))
     after.resume(before.state(), announced=1)
-    assert np.array_equal(after._state.table, expected.table)
-    assert not np.array_equal(after._state.table, before._state.table)
+    assert np.array_equal(after.internals.memory.now.table, expected.table)
+    assert not np.array_equal(after.internals.memory.now.table, before.internals.memory.now.table)
     with pytest.raises(pp.BudgetError, match="intrusions="):
         after.announce_intrusion()
     again = seen_case.make(**LIFE)
@@ -83,7 +83,7 @@ def test_intrusions_announced_after_the_state_was_taken_re_randomise_it(seen_cas
 def test_more_announcements_than_were_planned_are_refused(any_case):
     after = any_case.make(**any_case.life)
     state = after.state()
-    for use in (after.resume, after.check_state):
+    for use in (after.resume, after.internals.memory.check_state):
         with pytest.raises(pp.PlanError, match="announced"):
             use(state, announced=2)
 
@@ -151,7 +151,9 @@ def test_more_releases_than_were_planned_are_refused(case):
 def test_a_counter_that_cannot_be_is_refused(counters_case):
     statistic = begun(counters_case)
     state = bytearray(statistic.state())
-    state[-statistic._state.table.itemsize :] = b"\xff" * statistic._state.table.itemsize
+    state[-statistic.internals.memory.now.table.itemsize :] = (
+        b"\xff" * statistic.internals.memory.now.table.itemsize
+    )
     refused(counters_case, bytes(state), "no such state can come about")
 
 

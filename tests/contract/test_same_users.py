@@ -271,14 +271,18 @@ def test_batches_that_are_counted_in_one_pass_are_one_batch(plain_case):
     users, deltas = plain_case.rows(90)
     together = plain_case.make(coins=SeededCoins(7))
     parts = [slice(0, 20), slice(20, 20), slice(20, 90)]
-    together.apply(*(together.prepare(users[part], deltas[part]) for part in parts))
+    together.internals.memory.apply(
+        *(together.internals.memory.prepare(users[part], deltas[part]) for part in parts)
+    )
     assert together.state() == state_after(plain_case, users, deltas)
 
 
 def test_a_batch_without_deltas_is_one_of_1_beside_others(plain_case):
     users, deltas = plain_case.rows(60)
     together = plain_case.make(coins=SeededCoins(7))
-    together.apply(together.prepare(users, deltas), together.prepare(users))
+    together.internals.memory.apply(
+        together.internals.memory.prepare(users, deltas), together.internals.memory.prepare(users)
+    )
     assert together.state() == state_after(plain_case, [*users, *users], [*deltas, *[1] * 60])
 
 

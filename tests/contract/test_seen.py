@@ -54,7 +54,11 @@ def measured(case, before, after, seed):
     statistic.update(after, np.full(len(after), state))
     if squared:
         return np.array([statistic.release().value])
-    return statistic.reading().sums(statistic.plan.table, statistic._state.table).astype(float)
+    return (
+        statistic.internals.releasing.reading()
+        .sums(statistic.plan.table, statistic.internals.memory.now.table)
+        .astype(float)
+    )
 
 
 @pytest.mark.long

@@ -13,11 +13,11 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cluster.routing import Router
-from panprivacy.explain.description import describe
-from panprivacy.ids import read_ids
-from panprivacy.merging import Merger
 from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.contribution import read_parts
+from panprivacy.statistics.explain.description import describe
+from panprivacy.statistics.merging import Merger
+from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 from tests.statistical.checks import accepted, fits, rejected
 
@@ -68,7 +68,7 @@ def runs_of(plan):
 
 def cells_of(statistic):
     """What each cell holds: bits are packed."""
-    cells, table = statistic._cells, statistic._state.table
+    cells, table = statistic.internals.memory.cells, statistic.internals.memory.now.table
     if table.dtype == np.uint8 and len(table) < cells.cells:
         return np.unpackbits(table, count=cells.cells, bitorder="little")
     return table
@@ -80,7 +80,7 @@ def whole_of(case, made):
     runs = runs_of(plan)
     tables = [np.split(cells_of(one), runs) for one in made]
     table = np.concatenate([run for several in zip(*tables, strict=True) for run in several])
-    packed = len(made[0]._state.table) < made[0]._cells.cells
+    packed = len(made[0].internals.memory.now.table) < made[0].internals.memory.cells.cells
     return np.packbits(table, bitorder="little") if packed else table
 
 
@@ -98,10 +98,10 @@ def test_the_sums_of_all_slices_are_those_of_their_cells_in_one_table(case, anno
     if is_sum(plan):  # a sum is one cell, of which each shard has one
         expected = np.array([whole.sum()])
     else:
-        assert sum(one._cells.cells for one in made) == plan.table.cells
-        assert single._cells.is_table(whole)
-        expected = made[0].reading().sums(single._cells, whole)
-    scales = made[0].reading().scales
+        assert sum(one.internals.memory.cells.cells for one in made) == plan.table.cells
+        assert single.internals.memory.cells.is_table(whole)
+        expected = made[0].internals.releasing.reading().sums(single.internals.memory.cells, whole)
+    scales = made[0].internals.releasing.reading().scales
     merged = Merger([one.contribute() for one in made])._merged[0]
     assert merged._sums().tolist() == expected.tolist()
     assert merged.reading.scales == scales  # the noise of one table
@@ -110,9 +110,9 @@ def test_the_sums_of_all_slices_are_those_of_their_cells_in_one_table(case, anno
 @EACH
 def test_cells_of_a_slice_are_born_and_changed_as_those_of_the_table(case):
     """They differ in their number alone."""
-    whole = case.make()._cells
+    whole = case.make().internals.memory.cells
     for one in slices_of(case):
-        cells = one._cells
+        cells = one.internals.memory.cells
         alike = dataclasses.replace(cells, cells=whole.cells)
         assert type(cells) is type(whole)
         assert alike == whole
@@ -129,8 +129,8 @@ def test_users_of_a_universe_have_a_cell_each_or_a_sample_of_them_has(case):
     shards = router_of(case).shards_of(users)
     for shard, one in enumerate(slices_of(case)):
         own = users[shards == shard]
-        slots = np.concatenate(list(one._addressing.slots(read_ids(own))))
-        cells = one._cells.cells
+        slots = np.concatenate(list(one.internals.memory.addressing.slots(read_ids(own))))
+        cells = one.internals.memory.cells.cells
         assert sorted(slots[slots >= 0].tolist()) == list(range(cells))  # one user each
         assert abs(cells / len(own) - plan.cells / plan.numbered) <= 1 / len(own)
 
@@ -141,14 +141,16 @@ def test_hashed_users_are_spread_over_the_cells_of_their_slice(case):
     router, users = router_of(case), np.arange(60_000)
     shards = router.shards_of(users)
     for shard, one in enumerate(slices_of(case, coins=SeededCoins(1))):
-        slots = np.concatenate(list(one._addressing.slots(read_ids(users[shards == shard]))))
-        slots_per_level = one._addressing.cells // getattr(plan, "levels", 1)
+        slots = np.concatenate(
+            list(one.internals.memory.addressing.slots(read_ids(users[shards == shard])))
+        )
+        slots_per_level = one.internals.memory.addressing.cells // getattr(plan, "levels", 1)
         first = slots[slots < slots_per_level]
         bins = np.bincount(first * 16 // slots_per_level, minlength=16)
         sizes = np.bincount(np.arange(slots_per_level) * 16 // slots_per_level, minlength=16)
         assert accepted(fits(bins, sizes))
         assert rejected(fits(bins, sizes * np.resize([1.0, 1.3], 16)))
-        assert slots.max() < one._addressing.cells
+        assert slots.max() < one.internals.memory.addressing.cells
 
 
 @EACH

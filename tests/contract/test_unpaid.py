@@ -11,8 +11,11 @@ import pyrage
 import pytest
 
 import panprivacy as pp
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.published.naor_incidence import PrimeIncidence
+from panprivacy.continual import METHODS
+from panprivacy.papers.local import LROracle, RandomisedResponse
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.published.naor_incidence import PrimeIncidence
+from panprivacy.statistics.comparing import compare
 
 from .cases import ALL
 from .unpaid import Life, leaks
@@ -45,7 +48,7 @@ def moving(coins):
 
 def compared(coins):
     share = pp.Density(universe=100, epsilon=50, ledger=pp.Ledger(100), coins=coins)
-    made = share.comparisons(Fraction(50), delta=Fraction(1, 1_000), updates=1, asked={})
+    made = compare(share, Fraction(50), delta=Fraction(1, 1_000), updates=1, asked={})
     LEDGERS[id(made)] = share
     return made
 
@@ -91,6 +94,57 @@ OBJECTS = {
     "experts": Life(
         lambda coins: PrivateExperts(4, 9, unit="round", epsilon=1, coins=coins), (0, 1), 1,
         feed=lambda one, wrong: one.round(np.arange(4) == wrong),
+    ),
+}  # fmt: skip
+
+
+class Fed(LROracle):
+    """An oracle that is given its records after its coins."""
+
+    __slots__ = ("_drawn",)
+
+    def __init__(self, coins):
+        self._drawn = coins
+
+    def _fed(self, records):
+        super().__init__(records, 9, domain=3, coins=self._drawn)
+
+
+def counted(method, **more):
+    """A counter of a method, after steps; what has left of them differs, and is told again."""
+    loss = {"rho" if METHODS[method].by_rho else "epsilon": 1}
+    return Life(
+        lambda coins: pp.continual.Counter(9, method=method, coins=coins, **loss, **more),
+        ([1, 1, 1], [0, 0, 1]), 1,
+        feed=lambda one, events: one.run(events),
+        left={"value", "interval"},
+    )  # fmt: skip
+
+
+OBJECTS |= {f"counter, {method}": counted(method) for method in METHODS if method != "tree"}
+OBJECTS |= {
+    "counter without a horizon": Life(
+        lambda coins: pp.continual.Counter(None, epsilon=1, open_steps=True, coins=coins),
+        (7, 1), 1,
+        feed=lambda one, events: [one.add() for _ in range(events)],
+    ),
+    "synthetic": Life(
+        lambda coins: pp.continual.Synthetic(pp.continual.Counter(9, epsilon=1, coins=coins)),
+        ([1, 1, 1], [0, 0, 1]), 1,
+        feed=lambda one, events: one.run(events),
+        left={"value", "run", "step", "counter"},
+        spent=lambda one: lambda ledger=one.counter.ledger: ledger.spent,
+    ),
+    "oracle": Life(
+        Fed, ([0, 1, 2], [2, 2, 2]), [0],
+        feed=Fed._fed,
+        spent=lambda one: lambda: one.spent([0, 1, 2]),
+        calls={"ask": lambda one, _: one.ask(RandomisedResponse(3, 1))},
+    ),
+    "windows of groups": Life(
+        lambda coins: pp.Windowed(partial(grouped, coins), 3_600, clock=lambda: 10.0),
+        (MANY + GROUPS[0], FEW + GROUPS[1]), FEW + GROUPS[1],
+        spent=lambda one: lambda ledger=one.current.ledger: ledger.spent,
     ),
 }  # fmt: skip
 
@@ -156,22 +210,22 @@ class Leaking(pp.Density):
 
     @property
     def ones(self):
-        return int(np.bitwise_count(self._state.table).sum())
+        return int(np.bitwise_count(self.internals.memory.now.table).sum())
 
     def compared(self):
-        return self._with_noise(self.reading())
+        return self.internals.releasing.with_noise(self.internals.releasing.reading())
 
     def full(self):
-        if np.bitwise_count(self._state.table).sum() > 35:
+        if np.bitwise_count(self.internals.memory.now.table).sum() > 35:
             message = "too many came"
             raise pp.PanPrivacyError(message)
 
     def paid_and_exact(self):
-        self._account.spend(self.release_epsilon)
+        self.internals.memory.account.spend(self.internals.releasing.release_epsilon)
         return self.ones
 
     def paid(self):
-        self._account.spend(self.release_epsilon)
+        self.internals.memory.account.spend(self.internals.releasing.release_epsilon)
         return self.compared()
 
 

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import _kernels, coins
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, take
-from panprivacy.cells.modular import ModularCells
-from panprivacy.cells.packed import PackedCells
-from panprivacy.coins import SystemCoins
-from panprivacy.published import CalibratedNorm, StableDistinctCount
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.ground import kernels as _kernels
+from panprivacy.papers.published import CalibratedNorm, StableDistinctCount
+from panprivacy.privacy import coins
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.statistics.table.releasing import TableReleasing
+from panprivacy.tables.cells.modular import ModularCells
+from panprivacy.tables.cells.packed import PackedCells
 
 from .cases import ONLINE, Followed
 
@@ -128,7 +129,7 @@ def noting(found, name, method):
 def seen(monkeypatch):
     """Every array that was drawn, summed, or handed to a kernel."""
     found = []
-    call, add_noise = _kernels.Part.__call__, Statistic._add_noise
+    call, add_noise = _kernels.InlinedFunction.__call__, TableReleasing._add_noise
 
     def called(kernel, *arguments):
         given = call(kernel, *arguments)
@@ -137,21 +138,21 @@ def seen(monkeypatch):
                 found.append((f"{kernel.plain.__name__} {place}", one))
         return given
 
-    def summed(statistic, reading, sums):
+    def summed(releasing, reading, sums):
         found.append(("sums", sums))
-        return add_noise(statistic, reading, sums)
+        return add_noise(releasing, reading, sums)
 
     for cells, name in ((PackedCells, "_draw"), (ModularCells, "histogram")):
         monkeypatch.setattr(cells, name, noting(found, name, getattr(cells, name)))
-    monkeypatch.setattr(_kernels.Part, "__call__", called)
-    monkeypatch.setattr(Statistic, "_add_noise", summed)
+    monkeypatch.setattr(_kernels.InlinedFunction, "__call__", called)
+    monkeypatch.setattr(TableReleasing, "_add_noise", summed)
     return found
 
 
 def left(seen, statistic):
     """What of all this is not zero, is not the table, and is neither public nor the caller's."""
     allowed = PUBLIC | IDS | (set() if statistic.plan.key_bytes else IDS_AS_SLOTS)
-    arrays = statistic._state.arrays
+    arrays = statistic.internals.memory.now.arrays
     found = {
         name
         for name, one in seen
@@ -175,8 +176,8 @@ def test_no_step_leaves_what_was_drawn_or_addressed(name, seen):
 
 
 def test_a_comparison_leaves_nothing(seen, monkeypatch):
-    noised = noting(seen, "compared", Statistic._with_noise)
-    monkeypatch.setattr(Statistic, "_with_noise", noised)
+    noised = noting(seen, "compared", TableReleasing.with_noise)
+    monkeypatch.setattr(TableReleasing, "with_noise", noised)
     distinct = partial(pp.DistinctCount, **RANGE, coins=Spy(seen))
     running = pp.Continual(distinct, threshold=90_000, updates=2, epsilon=1)
     (statistic,) = running.statistics.values()
@@ -210,7 +211,7 @@ def test_no_step_of_decisions_leaves_what_was_drawn_or_counted(deciding, seen):
 
 def test_a_statistic_that_is_forgotten_leaves_an_empty_table(seen):
     statistic = MAKES["incidence"](Spy(seen))
-    arrays = statistic._state.arrays
+    arrays = statistic.internals.memory.now.arrays
     assert all(array.any() for array in arrays)
     statistic.forget()
     assert not any(array.any() for array in arrays)
@@ -231,20 +232,38 @@ def test_no_key_outlives_its_draw(monkeypatch):
 
 
 def test_the_spy_sees_what_is_left(seen, monkeypatch):
-    monkeypatch.setattr("panprivacy.cells.packed.wipe", lambda *arrays: None)
+    monkeypatch.setattr("panprivacy.tables.cells.packed.wipe", lambda *arrays: None)
     statistic = MAKES["density"](Spy(seen))
     assert "bernoulli" in left(seen, statistic)
 
 
 # What functions leave in their variables
 
-WATCHED = ("noise.py", "addressing.py", "hashing.py", "polynomial.py", "statistics/statistic.py")
-WATCHED += ("statistics/running/nodes.py", "statistics/running/statistic.py", "counters/tree.py")
-WATCHED += ("cells/bits.py", "cells/modular.py", "cells/threshold.py", "reading.py")
+WATCHED = (
+    "privacy/noise.py",
+    "tables/addressing.py",
+    "tables/hashing.py",
+    "tables/polynomial.py",
+    "statistics/statistic.py",
+    "statistics/table/memory.py",
+    "statistics/table/releasing.py",
+    "statistics/table/contributions.py",
+)
 WATCHED += (
-    "published/mir_lattice_cells.py",
-    "published/mir_columns.py",
-    "published/mir_exponential.py",
+    "statistics/running/nodes.py",
+    "statistics/running/statistic.py",
+    "tables/counters/tree.py",
+)
+WATCHED += (
+    "tables/cells/bits.py",
+    "tables/cells/modular.py",
+    "tables/cells/threshold.py",
+    "reading.py",
+)
+WATCHED += (
+    "papers/published/mir_lattice_cells.py",
+    "papers/published/mir_columns.py",
+    "papers/published/mir_exponential.py",
 )
 SOURCE = str(Path(pp.__file__).parent)
 
@@ -376,11 +395,15 @@ def test_no_function_leaves_what_it_drew_or_counted(name, watch):
 @pytest.mark.parametrize(
     ("module", "name", "left_over"),
     [
-        ("cells.threshold", "rounded", {"rounded_to digits", "rounded_to left"}),
-        ("cells.modular", "named", {"weighted histogram"}),
-        ("statistics.statistic", "named", {"noised_sums drawn"}),
-        ("published.mir_lattice_cells", "norm", {"update moved", "_move entries", "born drawn"}),
-        ("published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
+        ("tables.cells.threshold", "rounded", {"rounded_to digits", "rounded_to left"}),
+        ("tables.cells.modular", "named", {"weighted histogram"}),
+        ("statistics.table.releasing", "named", {"noised_sums drawn"}),
+        (
+            "papers.published.mir_lattice_cells",
+            "norm",
+            {"update moved", "_move entries", "born drawn"},
+        ),
+        ("papers.published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
     ],
 )
 def test_the_watch_sees_what_is_left(module, name, left_over, watch, monkeypatch):

@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from panprivacy.dashboard import announcing, elements, frame, pages, parts, stream_page
-from panprivacy.dashboard.board import Board
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard import announcing, elements, frame, pages, parts, stream_page
+from panprivacy.service.dashboard.board import Board
 from panprivacy.service.outgoing.store import ReleaseStore
 from tests.dashboard.page import Element, Page
 from tests.dashboard.rows import CONFIG, HASHES, days, published

@@ -82,7 +82,7 @@ class Page:
             "",
         )
         self.navigate = SimpleNamespace(to=self.gone.append)
-        request = SimpleNamespace(headers={})
+        request = SimpleNamespace(headers={}, scope={"root_path": ""})
         self.request = request
         client = SimpleNamespace(request=request, content=SimpleNamespace(clear=self.root.clear))
         self.context = SimpleNamespace(client=client)

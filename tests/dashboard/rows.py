@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.dashboard.series import POINT, Point
 from panprivacy.service.config.tokens import hash_of
+from panprivacy.service.dashboard.series import POINT, ChartPoint
 from panprivacy.service.outgoing.records import Entry, Published
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
@@ -100,7 +100,9 @@ def days(count, first=0):
 
 
 def point(value, low=None, high=None, **more):
-    return Point(0.0, value, value if low is None else low, value if high is None else high, **more)
+    return ChartPoint(
+        0.0, value, value if low is None else low, value if high is None else high, **more
+    )
 
 
 def line(*points):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from panprivacy.dashboard import announcing as module
-from panprivacy.dashboard.announcing import announcing
 from panprivacy.errors import InputError
 from panprivacy.service.client import UnsureError
+from panprivacy.service.dashboard import announcing as module
+from panprivacy.service.dashboard.announcing import announcing
 
 TOLD = {"number": 1, "window_began": "2026-11-02", "left": 0}
 

@@ -8,8 +8,8 @@ import sqlite3
 
 import pytest
 
-from panprivacy.dashboard.board import Board
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard.board import Board
 from panprivacy.service.outgoing import databases
 from panprivacy.service.outgoing.records import StoreError
 from tests.dashboard.rows import TOKENS, days, published

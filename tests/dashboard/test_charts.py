@@ -9,14 +9,16 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.dashboard import charts
-from panprivacy.dashboard.series import Bar, Point
+from panprivacy.service.dashboard import charts
+from panprivacy.service.dashboard.series import Bar, ChartPoint
 from tests.dashboard.rows import line, point
 
 NUMBERS = st.floats() | st.just(math.inf) | st.just(-math.inf) | st.just(math.nan)
 
 
-POINTS = st.builds(Point, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.just(1))
+POINTS = st.builds(
+    ChartPoint, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.just(1)
+)
 
 
 @settings(max_examples=15)
@@ -59,6 +61,6 @@ def test_a_band_reaches_from_the_lower_end_to_the_upper_one():
 
 def test_the_axis_shows_the_clock_of_the_zone():
     summer = datetime(2026, 7, 1, 22, tzinfo=UTC).timestamp()  # midnight in Paris
-    series = charts.over_time(line(Point(summer, 1, 1, 1)), "users", "Europe/Paris")["series"]
+    series = charts.over_time(line(ChartPoint(summer, 1, 1, 1)), "users", "Europe/Paris")["series"]
     shown = datetime.fromtimestamp(series[2]["data"][0][0] / 1_000, UTC)
     assert shown == datetime(2026, 7, 2, tzinfo=UTC)

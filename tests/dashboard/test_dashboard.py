@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from panprivacy.dashboard import charts
-from panprivacy.dashboard.history import History
-from panprivacy.dashboard.promise import StreamPromise
-from panprivacy.dashboard.series import SeriesName, histograms
 from panprivacy.errors import PlanError
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard import charts
+from panprivacy.service.dashboard.history import History
+from panprivacy.service.dashboard.promise import StreamPromise
+from panprivacy.service.dashboard.series import SeriesName, histograms
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.commands import run_command
@@ -71,7 +71,7 @@ def test_a_store_or_a_configuration_that_is_not_there_is_told_in_one_line(file):
 
 
 def test_a_server_without_the_extra_says_what_to_install(file, monkeypatch):
-    for name in [one for one in sys.modules if one.startswith("panprivacy.dashboard.")]:
+    for name in [one for one in sys.modules if one.startswith("panprivacy.service.dashboard.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nicegui", None)
     told = run_command("dashboard", file)

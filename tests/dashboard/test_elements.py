@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panprivacy.dashboard.elements import Check, Choice, SecretField, button, tag
+from panprivacy.service.dashboard.elements import Check, Choice, SecretField, button, tag
 
 
 def test_an_element_has_its_text_style_and_attributes(page):

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from panprivacy.dashboard.frame import _ago, framed
-from panprivacy.dashboard.guard import COOKIE
+from panprivacy.service.dashboard.frame import _ago, framed
+from panprivacy.service.dashboard.guard import COOKIE
 from tests.dashboard.rows import TOKENS
 
 

@@ -9,13 +9,14 @@ import time
 
 import httpx
 import pytest
+from starlette.requests import Request
 
-from panprivacy.dashboard import guard
-from panprivacy.dashboard.board import Board
-from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
-from panprivacy.dashboard.origins import Origins
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.tokens import Tokens, hash_of
+from panprivacy.service.dashboard import guard
+from panprivacy.service.dashboard.board import Board
+from panprivacy.service.dashboard.guard import COOKIE, Guard, Readers, no_such_page, token_of
+from panprivacy.service.dashboard.origins import Origins
 from tests.dashboard.rows import HASHES, TOKENS, days, published
 
 
@@ -39,9 +40,9 @@ async def reached(scope, receive, send):
     await send({"type": "http.response.body", "body": b"inside"})
 
 
-def ask(tokens, method, path, app=reached, **given):
+def ask(tokens, method, path, app=reached, origins=(), **given):
     """What the guard answers; a page of its own asks, unless headers are given."""
-    made = Guard(app, Readers(tokens, ["shop", "calls"]), Origins())
+    made = Guard(app, Readers(tokens, ["shop", "calls"]), Origins(origins))
     given.setdefault("headers", {"origin": "http://board"})
 
     async def asked():
@@ -50,6 +51,9 @@ def ask(tokens, method, path, app=reached, **given):
             return await client.request(method, path, **given)
 
     return asyncio.run(asked())
+
+
+FORWARDED = b"x-forwarded-prefix"
 
 
 @pytest.fixture
@@ -80,6 +84,29 @@ def test_a_token_that_may_read_is_kept_where_no_script_and_no_other_site_sees_it
     assert inside.text == "inside"
     left = ask(tokens, "POST", "/leave")
     assert f'{COOKIE}=""' in left.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("seen", ["", "/pp"], ids=["left out by the proxy", "handed on"])
+def test_behind_a_proxy_all_is_at_its_path(tokens, seen):
+    found = []
+
+    async def noting(scope, receive, send):
+        found.append((scope["path"], scope["root_path"], dict(scope["headers"]).get(FORWARDED)))
+        await reached(scope, receive, send)
+
+    proxied = {"app": noting, "origins": ["http://board/pp"]}
+    assert 'action="/pp/enter"' in ask(tokens, "GET", f"{seen}/", **proxied).text
+    entered = ask(tokens, "POST", f"{seen}/enter", data={"token": TOKENS["board"]}, **proxied)
+    cookie = entered.headers["set-cookie"]
+    assert entered.headers["location"] == "/pp/"
+    assert "Path=/pp/;" in cookie
+    headers = {"cookie": cookie.partition(";")[0], "x-forwarded-prefix": "/evil"}
+    for path in ("/", "/ppp", "/streams/pp"):
+        ask(tokens, "GET", f"{seen}{path}", headers=headers, **proxied)
+        assert found.pop() == (f"/pp{path}", "/pp", None)
+    left = ask(tokens, "POST", f"{seen}/leave", **proxied)
+    assert left.headers["location"] == "/pp/"
+    assert "Path=/pp/;" in left.headers["set-cookie"]
 
 
 def test_a_browser_that_goes_away_is_no_error_and_all_else_is(tokens):
@@ -118,7 +145,8 @@ def opened(tokens, *headers):
     async def inside(scope, receive, send):
         await send({"type": "websocket.accept"})
 
-    scope = {"type": "websocket", "scheme": "ws", "headers": [(b"host", b"board"), *headers]}
+    own = [(b"host", b"board"), *headers]
+    scope = {"type": "websocket", "scheme": "ws", "path": "/", "headers": own}
     asyncio.run(Guard(inside, Readers(tokens, ["shop"]), Origins())(scope, None, send))
     return sent
 
@@ -214,3 +242,12 @@ def test_a_token_is_found_among_other_cookies():
 @pytest.mark.parametrize("cookies", ["", "a", f"{COOKIE}", "\x00=1", f"{COOKIE}=;;=="])
 def test_other_cookies_are_no_token(cookies):
     assert token_of(cookies) == ""
+
+
+@pytest.mark.parametrize("root", ["", "/board"])
+def test_an_address_without_a_page_has_a_link_home(root):
+    request = Request({"type": "http", "root_path": root, "headers": []})
+    answer = asyncio.run(no_such_page(request, LookupError()))
+    assert answer.status_code == 404
+    assert f'<a href="{root}/">All streams</a>' in answer.body.decode()
+    assert "There is no such page" in answer.body.decode()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from panprivacy.dashboard import history
-from panprivacy.dashboard.history import History
+from panprivacy.service.dashboard import history
+from panprivacy.service.dashboard.history import History
 from panprivacy.service.outgoing.store import ReleaseStore
 from tests.dashboard.rows import days, published
 

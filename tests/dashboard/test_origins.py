@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.dashboard.origins import Origins
 from panprivacy.errors import PlanError
+from panprivacy.service.dashboard.origins import Origins
 
 
 def admits(origins, *named, host="127.0.0.1:8643", scheme="http", method="POST"):
@@ -41,6 +41,18 @@ def test_declared_proxies_are_admitted_whatever_host_they_name():
     assert not admits(declared, "https://numbers.example", "https://numbers.example")
 
 
+def test_a_proxy_has_the_dashboard_at_one_path():
+    declared = Origins(["https://numbers.example/pp/", "http://a.example/pp"])
+    assert declared.path == "/pp"
+    assert admits(declared, "https://numbers.example")
+    assert not admits(declared, "https://numbers.example/pp")
+    assert Origins(["https://numbers.example/"]).path == Origins().path == ""
+    assert Origins(["https://a/b-1/c.d"]).path == "/b-1/c.d"
+    for others in (["https://a/b", "https://a"], ["https://a/b", "https://c/d"]):
+        with pytest.raises(PlanError, match="at one path"):
+            Origins(others)
+
+
 def test_only_what_changes_nothing_may_leave_its_origin_out():
     assert admits(Origins(), method="GET")
     assert admits(Origins(), method="HEAD")
@@ -52,7 +64,8 @@ def test_only_what_changes_nothing_may_leave_its_origin_out():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "*", "numbers.example", "https://", "https://a/b", "https://a?b", "ftp://a", "null",
+    ["", "*", "numbers.example", "https://a//b", "https://a/..", "https://a/%41",
+     "https://", "https://a/b?c", "https://a?b", "ftp://a", "null",
      "https://a:b", "https://me:secret@a", "https://[::1"],
 )  # fmt: skip
 def test_what_is_no_origin_is_refused(text):

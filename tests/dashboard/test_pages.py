@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.dashboard.guard import COOKIE
-from panprivacy.dashboard.pages import Pages
+from panprivacy.service.dashboard.guard import COOKIE
+from panprivacy.service.dashboard.pages import Pages
 from tests.dashboard.rows import TOKENS
 
 

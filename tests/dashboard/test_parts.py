@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from panprivacy.dashboard import parts
-from panprivacy.dashboard.parts import gauges, newest_table, sentence, show, tiles, when
-from panprivacy.guarantee import PrivacyLoss
+from panprivacy.service.dashboard import parts
+from panprivacy.service.dashboard.parts import gauges, newest_table, sentence, show, tiles, when
 from tests.dashboard.rows import ROW, START
 
 GONE = dict.fromkeys(("value", "low", "high", "estimate", "standard_error", "bias"))
@@ -105,13 +104,20 @@ def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
     assert len(page.root.all("div", "gauge")) == 1
 
 
-def test_epsilon_is_rounded_up_and_huge_odds_are_beyond_measure():
-    assert parts._loss(PrivacyLoss(Fraction(0))) == "epsilon 0"
-    assert parts._loss(PrivacyLoss(Fraction(1, 3))) == "epsilon 0.334"
-    assert parts._odds(PrivacyLoss(Fraction(1))) == "2.72 times at most"
-    assert parts._odds(PrivacyLoss(Fraction(10**6))) == "beyond measure"
-    rarely = "6.44 times at most, but for outcomes of probability 0.2"
-    assert parts._odds(PrivacyLoss(Fraction(1), Fraction(1, 10))) == rarely
+def test_a_year_of_short_windows_is_said_to_protect_nobody(page, board):
+    look = board.looks["shop"]
+    whole = look.year.whole_loss
+    long = replace(look.year, whole_loss=whole.times(Fraction(10) / whole.epsilon))
+    gauges(SimpleNamespace(spent=look.spent, year=long, promise=look.promise))
+    assert f"epsilon {long.loss.text(3)} of 10, with" in page.root.all("div", "gauge")[1].said[1]
+    page.root.clear()
+    short = replace(look.year, all_windows=31_536_000, whole_loss=whole.times(71_200))
+    gauges(SimpleNamespace(spent=look.spent, year=short, promise=look.promise))
+    said = " ".join(page.root.all("div", "gauge")[1].said)
+    assert f"epsilon {short.loss.text(3)} so far" in said
+    assert "protects nobody who is in all of them" in said
+    assert f"it adds up to epsilon {short.whole_loss.text(3)}" in said
+    assert f"of {short.whole_loss.text(3)}" not in said
 
 
 def test_a_chart_is_drawn_anew(page):

@@ -7,11 +7,10 @@ from fractions import Fraction
 
 import pyrage
 
-from panprivacy.dashboard.promise import StreamPromise
-from panprivacy.explain.sentences import explained
-from panprivacy.guarantee import Guarantee
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard.promise import StreamPromise
 from panprivacy.service.outgoing.records import Announcement, Entry, Promised
+from panprivacy.statistics.explain.sentences import explained
 from tests.commands import run_command
 from tests.dashboard.rows import DAY, ROW, START, published
 
@@ -21,12 +20,15 @@ def test_a_window_has_spent_what_its_ledger_has(store, file):
     now = START + DAY / 2
     before = promise.spent(store, now, 0)
     current = promise._windowed.current
-    assert before.loss.epsilon == current.state_epsilon
+    assert before.loss.epsilon == current.internals.releasing.state_epsilon
     assert (before.releases.made, before.releases.planned) == (0, 2)
     published(store, [ROW, replace(ROW, number=2)])
     store.announce(Announcement("shop", START, 1, "0" * 64, now))
     spent = promise.spent(store, now, 2)
-    assert spent.loss.epsilon == current.state_epsilon + current.of_releases(2)
+    assert (
+        spent.loss.epsilon
+        == current.internals.releasing.state_epsilon + current.internals.releasing.of_releases(2)
+    )
     assert spent.loss.epsilon <= promise.guarantee.epsilon
     assert (spent.releases.made, spent.announced.made, spent.begun) == (2, 1, 1)
     assert spent.ends == START + DAY
@@ -44,7 +46,13 @@ def lines(promise, days):
     """Windows in the ledger that were planned as they are now."""
     for day in days:
         start = START + day * DAY
-        state = Entry("shop", start, start + DAY, 0, promise._windowed.current.state_epsilon)
+        state = Entry(
+            "shop",
+            start,
+            start + DAY,
+            0,
+            promise._windowed.current.internals.releasing.state_epsilon,
+        )
         yield [state, replace(state, number=1)], Promised.of("shop", start, promise.guarantee)
 
 
@@ -68,19 +76,39 @@ def test_a_year_costs_what_windows_cost(store, file):
     assert promise.year(store, START + 4 * DAY).loss == guarantee.over(6, seen=3)
 
 
-def test_windows_that_were_planned_otherwise_cost_what_was_promised_then(store, file):
-    """A threshold and a cropped sum whose states cost the same: 18.81 and 14.96 in a year."""
-    promise = StreamPromise("shop", load(file).streams["shop"])
-    state = promise._windowed.current.state_epsilon
-    other = Guarantee(promise.guarantee.epsilon, delta=Fraction(1, 10**9), unseen=Fraction(5))
-    for day in range(3):
+SHARING = {
+    "threshold": 'releases = 2\n[[streams.shop.stat]]\nname = "threshold"\nthreshold = 10\n',
+    "cropped sum": 'releases = 3\n[[streams.shop.stat]]\nname = "cropped-sum"\ntau = 10\n',
+}
+"""Streams whose answers move, and whose states have the same epsilon."""
+
+
+def moving(kind, tmp_path):
+    """The promise of a stream of a shop, which is planned as a kind is."""
+    head = '[streams.shop]\nepsilon = 2\nwindow = "1d"\nevery = "1m"\nmoves = 50_000\n'
+    text = head + f'ids = "integers"\n{SHARING[kind]}universe = 100_000\n'
+    return stream(text, tmp_path)
+
+
+def test_windows_that_were_planned_otherwise_cost_what_was_promised_then(store, tmp_path):
+    """A threshold and a cropped sum whose states cost the same, and whose years do not."""
+    one, other = (moving(kind, tmp_path) for kind in SHARING)
+    state = one._windowed.current.internals.releasing.state_epsilon
+    assert state == other._windowed.current.internals.releasing.state_epsilon == Fraction(979, 512)
+    years = [each.guarantee.over(365) for each in (one, other)]
+    assert [round(float(year.epsilon), 2) for year in years] == [380.06, 380.20]
+    for day, planned in enumerate([one, other, other]):
         start = START + day * DAY
         entry = Entry("shop", start, start + DAY, 0, state)
-        store.spend([entry], Promised.of("shop", start, other))
-    year = promise.year(store, START + 3 * DAY)
-    assert year.windows == 4
-    assert year.loss == promise.guarantee.over(1) + other.over(3, seen=0)
-    assert year.loss.delta == Fraction(3, 10**9)
+        store.spend([entry], Promised.of("shop", start, planned.guarantee))
+    for open_one in (one, other):
+        year = open_one.year(store, START + 3 * DAY)
+        assert year.windows == 4
+        each = [one, other, other, open_one]
+        lost = sum(planned.guarantee.unseen_loss.epsilon for planned in each)
+        seen = max(planned.guarantee.unannounced for planned in each)
+        assert (year.loss.epsilon, year.loss.delta) == (lost + seen, Fraction(4, 10**9))
+        assert year.whole_loss == open_one.guarantee.over(365)
 
 
 CONTRIBUTED = """

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from matplotlib.image import imread
 
-from panprivacy.dashboard.promise import StreamPromise
-from panprivacy.dashboard.seized import answers_of, pictures
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard.promise import StreamPromise
+from panprivacy.service.dashboard.seized import answers_of, pictures
 from tests.dashboard.rows import ROW
 
 

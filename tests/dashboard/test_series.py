@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from panprivacy.dashboard.series import SeriesName, by_group, histograms, thinned
+from panprivacy.service.dashboard.series import SeriesName, by_group, histograms, thinned
 from tests.dashboard.rows import ROW, line, point
 
 

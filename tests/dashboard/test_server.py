@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.dashboard import server
-from panprivacy.dashboard.server import serve
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard import server
+from panprivacy.service.dashboard.server import serve
 
 
 @pytest.fixture
@@ -17,6 +17,9 @@ def ran(monkeypatch):
     class Server:
         def __init__(self, app, said):
             self.app, self.said = app, said
+
+        def take_signals(self):
+            pass
 
         def run(self, sockets):
             found.append((*self.app.app, self.said, sockets[0].getsockname()))

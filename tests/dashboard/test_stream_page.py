@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from panprivacy.dashboard.stream_page import _SPANS, StreamPage
+from panprivacy.service.dashboard.stream_page import _SPANS, StreamPage
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from panprivacy.planning.request import Request
 from panprivacy.service.outgoing.records import FIELDS
-from panprivacy.statistics.catalogue import kinds, summary
+from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.frames import COLUMNS
 from panprivacy.statistics.specification import Specification
+from panprivacy.tables.planning.request import Request
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
@@ -72,12 +72,12 @@ def page():
 
 def section(kind):
     """What a statistic answers, and what it takes."""
-    example = EXAMPLES[kind.name]
+    example = EXAMPLES[kind.entry.name]
     plan = Specification.from_text(example).sizes.plan(Request(Fraction(1)))
     proofs = ", ".join(f"[{name}](guarantees/{name}.md)" for name in plan.proofs)
     parts = [
-        f"## `{kind.name}`",
-        f"{summary(kind)}. In Python `pp.{kind.__name__}`.",
+        f"## `{kind.entry.name}`",
+        f"{kind.entry.summary}. In Python `pp.{kind.__name__}`.",
         f"`{example}` asks: {plan.question}",
         "\n".join(
             [
@@ -87,9 +87,9 @@ def section(kind):
                 *(f"* Of the guarantee: {condition}" for condition in plan.conditions),
             ]
         ),
-        table(("size", "form", "meaning", "default"), map(row, kind.sizes_type.fields().values())),
+        table(("size", "form", "meaning", "default"), map(row, kind.entry.sizes.fields().values())),
     ]
-    asked = list(kind.query_type.fields().values())
+    asked = list(kind.entry.query.fields().values())
     if asked:
         names = ("question", "form", "meaning")
         parts += [

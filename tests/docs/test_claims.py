@@ -13,8 +13,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss, worst_loss
-from panprivacy.guarantee import exp_bounds, shown
-from panprivacy.ids import read_ids
+from panprivacy.privacy.guarantee import exp_bounds, shown
+from panprivacy.tables.ids import read_ids
 
 KEYS = [hashlib.sha256(bytes([name])).digest()[:16] for name in range(4)]
 
@@ -53,13 +53,13 @@ def test_the_claim_holds_for_every_key(make, key):
 def test_the_key_of_the_distinct_count_has_users_share_a_bit_and_not():
     coins = EnumeratedCoins(KEYS[2])
     next(iter(coins))
-    slots = next(distinct(coins)._addressing.slots(read_ids(np.arange(3)))).tolist()
+    slots = next(distinct(coins).internals.memory.addressing.slots(read_ids(np.arange(3)))).tolist()
     assert slots[1] == slots[2] != slots[0]
 
 
 def in_sample(coins):
     """Which users of the sampled density have a cell."""
-    addressing = sampled(coins)._addressing
+    addressing = sampled(coins).internals.memory.addressing
     users = read_ids(np.arange(5))
     return (np.concatenate(list(addressing.slots(users))) >= 0).tolist()
 

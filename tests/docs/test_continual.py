@@ -12,9 +12,9 @@ import pytest
 from benchmarks import continual, running_distinct
 
 import panprivacy as pp
-from panprivacy.counters.mechanism import variances
-from panprivacy.counters.shapes import best_shares, mixed_radix
-from panprivacy.counters.tree import Tree
+from panprivacy.tables.counters.mechanism import variances
+from panprivacy.tables.counters.shapes import best_shares, mixed_radix
+from panprivacy.tables.counters.tree import Tree
 
 PAGE = continual.PAGE.read_text()
 QUICK = [steps for steps in continual.RUNS if steps <= 10**5]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,12 @@ SHOWN = (
 
 
 def recipes(target):
-    """The commands of a Makefile target, each a list of arguments."""
+    """The commands of `panprivacy` and Python in a Makefile target, each a list of arguments."""
     lines = re.search(
         rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
     )
-    commands = lines[1].replace("\\\n", " ").replace("$(BIN)/", "").splitlines()
-    return [shlex.split(command) for command in commands]
+    commands = [shlex.split(line) for line in lines[1].replace("\\\n", " ").splitlines()]
+    return [command for command in commands if command[0].startswith("$(BIN)/")]
 
 
 def shapes(lines):
@@ -48,11 +50,18 @@ def noise(lines):
 def make_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     printed = []
-    for command in recipes("run"):
-        arguments = [word.replace("build/", f"{folder}/") for word in command[1:]]
+    *counts, picture = recipes("run")
+    for command in counts:
+        *arguments, into, text = command[1:]
+        assert into == ">"
         result = run_command(*arguments, cwd=ROOT)
         assert result.code == 0, result.stderr
+        (folder / Path(text).name).write_text(result.stdout)
         printed += result.stdout.splitlines()
+    names = re.findall(r"[\w-]+\.\w+", " ".join(picture[2:]))
+    words = [sys.executable, picture[1], *(folder / name for name in names)]
+    drawn = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    printed += drawn.stdout.replace(str(folder), "build").splitlines()
     return printed, folder
 
 
@@ -94,7 +103,16 @@ def test_the_answers_are_near_the_truth(make_run):
 
 
 def test_make_run_draws_a_picture(make_run):
-    _, folder = make_run
-    pictures = ("flights", "legs", "late", "flights-late")
-    for name in pictures:
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    printed, folder = make_run
+    assert (folder / "flights.png").read_bytes().startswith(b"\x89PNG")
+    assert printed[-1] == "See all answers in build/flights.png."
+
+
+def test_it_says_how_many_of_its_intervals_miss(make_run):
+    printed, _ = make_run
+    rows = [re.findall(r"[\d,]+", line)[-4:] for line in printed if truths([line])]
+    numbers = [[int(cell.replace(",", "")) for cell in row] for row in rows]
+    missed = sum(not low <= truth <= high for _, low, high, truth in numbers)
+    assert len(rows) == 12
+    assert printed[-2].endswith(f"In this run {missed} of 12 do.")
+    assert round(1 - 0.95**12, 1) == 0.5  # about every second run

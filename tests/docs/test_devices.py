@@ -14,7 +14,7 @@ import pytest
 from benchmarks import device_noise
 from reproductions import FOLDER, devices, devices_seen
 
-from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 from tests.docs.pins import ROOT
@@ -47,12 +47,12 @@ def test_a_report_goes_over_http_as_the_page_says(tmp_path):
     section = PAGE.partition("## Over HTTP")[2].partition("\n## ")[0]
     make, collect, live, send, release = re.findall(r"^\$ (.*)$", section, re.MULTILINE)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    shell = Shell(tmp_path, "8643")
+    shell = Shell(tmp_path, "8646")
     printed = shell.run(make)
     shell.environment["SIGNER"] = re.search(r"^    ([0-9a-f]{64})$", printed, re.MULTILINE)[1]
     for role in ("ingest", "release"):
         shell.environment[role.upper()] = re.search(rf"{role} +(pp_\S+)", printed)[1]
-    process = shell.start(f"{collect} --listen 127.0.0.1:8643")
+    process = shell.start(f"{collect} --listen 127.0.0.1:8646")
     try:
         shell.run(live)
         assert [shell.run(send) for _ in range(2)] == ["201\n", "200\n"]
@@ -105,7 +105,7 @@ def test_the_lines_of_the_picture_are_those_of_the_table():
     for row in ROWS:
         ticks = int(row["ticks"])
         again = {name: float(value) for name, value in row.items()}
-        least = devices.least_error(devices.DEVICES, ticks, devices.EPSILON)
+        least = devices.error_bound(devices.DEVICES, ticks, devices.EPSILON)
         assert again["least"] == pytest.approx(least, rel=1e-5)
         exact = float(devices.total_variation(ticks, devices.FLIP))
         assert again["total_variation"] == pytest.approx(exact, rel=1e-5)

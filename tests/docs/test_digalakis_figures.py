@@ -35,8 +35,8 @@ from reproductions.digalakis.simulated import (
 )
 
 import panprivacy as pp
-from panprivacy.published import DworkDensity, OptBernDensity, PPDSDensity
-from panprivacy.published.digalakis_theory import tuned_bits
+from panprivacy.papers.published import DworkDensity, OptBernDensity, PPDSDensity
+from panprivacy.papers.published.digalakis_theory import tuned_bits
 
 PAGE = (FOLDER / "README.md").read_text()
 CLASSES = {
@@ -132,7 +132,7 @@ def test_figure_1_has_fewer_users_with_better_bits_and_truer_noise():
     assert 3 < row["Dwork printed"] / row["OptBern printed"] < 4
     users = row["OptBern repaired"]
     one = as_planned(repaired("OptBern", 0.6, users))
-    assert one.least_beta(figure_1.ALPHA, users) <= figure_1.BETA * (1 + 1e-6)
+    assert one.min_beta(figure_1.ALPHA, users) <= figure_1.BETA * (1 + 1e-6)
     assert repaired("Density", 0.6, row["Density as predicted"]).absolute_margin(0.95) <= 0.1
 
 

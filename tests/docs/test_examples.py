@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pins import ROOT
 
 EXAMPLES = ROOT / "examples"
-DEMONSTRATIONS = {"two_servers.py", "live_demo.py"}
+DEMONSTRATIONS = {"two_servers.py", "live_demo.py", "flights_picture.py"}
 """They start servers and draw pictures, and `make` runs them."""
 PROGRAMS = [
     path

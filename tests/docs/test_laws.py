@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.difference_sets import residues
-from panprivacy.cells.law import on_blocks
+from panprivacy.tables.cells.difference_sets import residues
+from panprivacy.tables.cells.law import on_blocks
 from tests.docs.pins import ROOT, has_test, named_tests
 
 PAGE = laws.PAGE.read_text()
@@ -69,7 +69,7 @@ def test_the_worst_stream_of_a_law_is_as_bad_as_answers_state(law, tau):
     model, variance = trial.plan.model(0), laws.predicted(trial).variance
     if law == "geometric":
         assert variance == pytest.approx(
-            cells + model.whole_noise(question, laws.discrete_laplace_variance(2.0)), rel=1e-6
+            cells + model.histogram_noise(question, laws.discrete_laplace_variance(2.0)), rel=1e-6
         )
     else:
         estimates = model.named(question, 0, 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from benchmarks import local as bench
 
-from panprivacy import local
+from panprivacy.papers import local
 
 PAGE = bench.PAGE.read_text()
 

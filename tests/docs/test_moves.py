@@ -13,7 +13,7 @@ import pytest
 from benchmarks import moves
 
 from panprivacy.service.config.stream import StreamConfig
-from panprivacy.statistics.moving import Continual
+from panprivacy.statistics.composites.moving import Continual
 
 PAGE = (Path(__file__).parents[2] / "docs" / "moves.md").read_text()
 TABLE = PAGE.partition("<!-- moves -->")[2].partition("<!-- end of moves -->")[0]
@@ -37,7 +37,12 @@ def test_days_err_as_predicted():
         assert clock < measured < threshold
     chosen = moves.choice(moves.DAY[0], 1, 16)
     first = [int(cell.replace(",", "")) for cell in found[0][1:5]]
-    assert first == [16, chosen.threshold, round(chosen.moving().noise()), round(chosen.predicted)]
+    assert first == [
+        16,
+        chosen.threshold,
+        round(chosen.moving().internals.releasing.noise()),
+        round(chosen.predicted),
+    ]
 
 
 @pytest.mark.long

@@ -33,11 +33,11 @@ MODULES = [
             "audit",
             "cluster",
             "continual",
-            "federated",
-            "local",
-            "online",
-            "published",
-            "queries",
+            "devices.federated",
+            "papers.local",
+            "papers.online",
+            "papers.published",
+            "papers.queries",
         )
     ),
 ]

@@ -57,7 +57,7 @@ def report(problems):
 
 def cells_and_addressings():
     """The public classes of all cells and all addressings."""
-    modules = [*(PACKAGE / "cells").glob("*.py"), PACKAGE / "addressing.py"]
+    modules = [*(PACKAGE / "tables/cells").glob("*.py"), PACKAGE / "tables/addressing.py"]
     return {name for module in modules for name in pins.classes(module)}
 
 
@@ -65,10 +65,10 @@ def mechanisms():
     """The running counts: every class that can be re-randomised in its own way."""
     return {
         name
-        for module in (PACKAGE / "counters").glob("*.py")
+        for module in (PACKAGE / "tables/counters").glob("*.py")
         for name, node in pins.classes(module).items()
         if defined(node, "rerandomise") or defined(node, "run")
-    } - {"panprivacy.counters.running.Running"}
+    } - {"panprivacy.tables.counters.running.Running"}
 
 
 def defined(node, name):
@@ -125,13 +125,13 @@ def test_each_cell_addressing_and_release_has_a_proof(needed):
 
 
 def test_what_needs_a_proof_is_found():
-    assert {"panprivacy.cells.bits.BitCells", "panprivacy.addressing.Sampled"} < (
+    assert {"panprivacy.tables.cells.bits.BitCells", "panprivacy.tables.addressing.Sampled"} < (
         cells_and_addressings()
     )
-    assert "panprivacy.counters.accumulator.Accumulator" in mechanisms()
+    assert "panprivacy.tables.counters.accumulator.Accumulator" in mechanisms()
     assert release_rules() >= {
         "panprivacy.statistics.statistic.Statistic.release",
-        "panprivacy.statistics.grouped.Grouped.release",
+        "panprivacy.statistics.composites.groups.GroupedReleasing.release",
         "panprivacy.statistics.count_plan.CountReading",
         "panprivacy.statistics.incidence.reading.NamedReading",
     }
@@ -204,10 +204,10 @@ def test_a_hash_is_the_same_in_all_versions_of_python():
 @pytest.fixture
 def copied(tmp_path):
     """Replaces text in a copy of the bits, and tells what a pin of their update says then."""
-    original = PACKAGE / "cells" / "bits.py"
-    code = "panprivacy.cells.bits.BitCells.update"
+    original = PACKAGE / "tables/cells/bits.py"
+    code = "panprivacy.tables.cells.bits.BitCells.update"
     page = ROOT / "docs" / "guarantees" / "bits.md"
-    copy = tmp_path / "panprivacy" / "cells" / "bits.py"
+    copy = tmp_path / "panprivacy/tables/cells/bits.py"
     copy.parent.mkdir(parents=True)
 
     def problems(old, new):
@@ -221,7 +221,7 @@ def copied(tmp_path):
 def test_a_changed_line_of_code_asks_for_the_proof_to_be_read_again(copied):
     (line,) = copied("fresh = coins.bernoulli(self.presence(epoch)", "fresh = coins.bernoulli(1")
     assert line == (
-        "docs/guarantees/bits.md speaks of panprivacy.cells.bits.BitCells.update, "
+        "docs/guarantees/bits.md speaks of panprivacy.tables.cells.bits.BitCells.update, "
         "which has changed: read the proof again, then run `make pins`"
     )
 

@@ -61,7 +61,10 @@ def test_no_output_of_a_command_is_shown():
     assert [shown for block in consoles for _, shown in commands(block) if shown] == []
 
 
-def test_there_are_two_commands_and_five_lines_of_python_and_of_shell():
-    (_, two, _), (_, python, _), (_, shell, _) = blocks(README)
-    assert [command for command, _ in commands(two)] == ["make run", "make test"]
+def test_it_is_installed_by_one_line_and_then_used_in_five():
+    (_, install, _), (_, python, _), (_, two, _), (_, shell, _) = blocks(README)
+    assert [command for command, _ in commands(install)] == ["pip install ."]
+    said = [command.partition("#") for command, _ in commands(two)]
+    assert [command.strip() for command, *_ in said] == ["make run", "make test"]
+    assert [why.split(":")[0].strip() for *_, why in said] == ["see it work", "check it"]
     assert python.count(">>> ") == len(commands(shell)) == 5

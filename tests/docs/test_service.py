@@ -135,7 +135,7 @@ def test_the_configuration_of_the_page_counts_what_it_says(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text(snippet)
     statistics = load(path).streams["visits"].make_counting().statistics
-    assert [(label, one.name) for label, one in statistics.items()] == [
+    assert [(label, one.entry.name) for label, one in statistics.items()] == [
         ("distinct", "distinct"),
         ("visits", "cropped-sum"),
     ]
@@ -150,7 +150,7 @@ def test_the_table_of_the_page_has_every_statistic_with_all_that_it_may_be_told(
     assert list(told) == list(kinds())
     for name, kind in kinds().items():
         needs, may = (set(re.findall(r"`(\w+)`", cell)) for cell in told[name])
-        sizes, query = kind.sizes_type.fields(), kind.query_type.fields()
+        sizes, query = kind.entry.sizes.fields(), kind.entry.query.fields()
         assert needs | may == {*sizes, *query}, name
         assert {one.name for one in sizes.values() if one.required} <= needs
 

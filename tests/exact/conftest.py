@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.federated import device
+from panprivacy.devices.federated import device
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.promise import Promise
-from panprivacy.guarantee import PrivacyLoss, exp_bounds
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.privacy.guarantee import PrivacyLoss, exp_bounds
 
 EPSILONS = st.sampled_from([Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2)])
 PRIORS = [Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]

@@ -28,8 +28,9 @@ def test_the_command_prints_rows_that_machines_read(monkeypatch):
     result = audit_command("net-count", "d2", "row-counter", "--epsilon", "0.5", "--json")
     assert result.code == 0, result.stderr
     product, control, leak = json.loads(result.stdout)
-    keys = ["name", "kind", "adjacency", "claimed", "delta", "limits", *ADJACENCIES, "verdict"]
-    assert list(product) == list(control) == keys
+    keys = ["name", "kind", "adjacency", "claimed", "delta", "limits", *ADJACENCIES]
+    assert list(product) == list(control) == [*keys, "set_aside", "verdict"]
+    assert 0 < product["set_aside"] < 0.1
     assert product["limits"] == {"add_remove": 0.5, "replace": 1, "event": 0.5}
     assert product["kind"] == "product"
     assert product["claimed"] == 0.5

@@ -17,10 +17,10 @@ from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, AddingProgram, shifte
 from panprivacy.audit.exact.traces import LeakError
 from panprivacy.audit.streams import ANNOUNCE
 from panprivacy.continual import METHODS, Counter
-from panprivacy.counters.delayed import Delayed, comparison_scale
-from panprivacy.counters.running import Running
-from panprivacy.counters.shapes import best_shares, even_tree
-from panprivacy.counters.tree import Tree
+from panprivacy.tables.counters.delayed import Delayed, comparison_scale
+from panprivacy.tables.counters.running import Running
+from panprivacy.tables.counters.shapes import best_shares, even_tree
+from panprivacy.tables.counters.tree import Tree
 
 EPSILON = Fraction(7, 5)
 HORIZONS = [1, 2, 3, 6, pytest.param(9, marks=pytest.mark.long)]
@@ -145,8 +145,8 @@ def test_two_looks_with_no_announcement_between_them_are_not_covered():
 @pytest.mark.long
 @pytest.mark.parametrize("open_steps", [False, True])
 def test_a_count_without_a_horizon_keeps_its_claim_from_tree_to_tree(monkeypatch, open_steps):
-    monkeypatch.setattr("panprivacy.counters.endless._FIRST", 2)
-    monkeypatch.setattr("panprivacy.counters.endless._GROWTH", 2)
+    monkeypatch.setattr("panprivacy.tables.counters.endless._FIRST", 2)
+    monkeypatch.setattr("panprivacy.tables.counters.endless._GROWTH", 2)
     between = ("add", LOOK) if open_steps else ()
     found = audited(counter(None, "mixed_radix", open_steps=open_steps), steps(7, between))
     assert Fraction(97, 100) * EPSILON <= found.loss <= EPSILON
@@ -210,6 +210,49 @@ def test_what_a_crash_costs_where_steps_are_open(life, times):
     assert times * EPSILON <= counting.guarantee.crashed(1).epsilon
 
 
+class PublicOutputs(SendingAgain):
+    """Every intrusion that was announced since the state was saved is announced to a branch."""
+
+    announced = before = 0
+
+    def announce_intrusion(self):
+        self.announced += 1
+        super().announce_intrusion()
+
+    def save(self, amount):
+        self.before = self.announced
+        super().save(amount)
+
+    def crash(self, amount):
+        super().crash(amount)
+        for _ in range(self.announced - self.before):
+            self.running.rerandomise()
+
+
+LATER = ["step", "again", "step", "crash", "again", "step"]
+SEEN = ["crash", ANNOUNCED, "again", ANNOUNCED]
+SEVERAL_CRASHES = [
+    (["save", "add", LOOK, "crash", *LATER], 4),
+    (["save", "add", LOOK, "crash", *LATER, "crash", "again", "step"], 5),
+    (["save", "add", LOOK, "crash", "crash", "crash", "step"], 2),
+    (["save", "add", ANNOUNCED, *SEEN, "crash", "step", "again", LOOK, "step"], 5),
+    (["save", "add", ANNOUNCED, *SEEN, *SEEN, "crash", *LATER[:3]], 7),
+]
+"""Nodes that are open close on one branch only; to be seen on others takes announcements."""
+
+
+@pytest.mark.parametrize(("life", "times"), SEVERAL_CRASHES, ids=str)
+def test_what_several_crashes_cost_where_steps_are_open(life, times):
+    one = tree((6,), open_steps=True)
+    found = audited(lambda coins: PublicOutputs(one, coins), life)
+    assert Fraction(99, 100) * times * EPSILON < found.loss <= times * EPSILON
+    crashes, announced = life.count("crash"), life.count(ANNOUNCED)
+    promise = counter(6, "mixed_radix", open_steps=True)(None).guarantee
+    said = promise.crashed(crashes, announced=announced).epsilon
+    assert said == (1 + crashes + min(crashes, 1 + announced)) * EPSILON
+    assert said == times * EPSILON or "again" not in life
+
+
 def test_noise_that_is_added_after_a_crash_hides_nothing_more():
     class Rerandomising(SendingAgain):
         def crash(self, amount):
@@ -237,6 +280,14 @@ def test_what_a_crash_costs_where_steps_are_closed(method, life, times):
         assert found.loss > EPSILON
     if not METHODS[method].by_rho:
         assert times * EPSILON <= one.guarantee.crashed(1).epsilon
+
+
+def test_several_crashes_cost_epsilon_each_where_steps_are_closed():
+    life = ["save", "last", LOOK, "crash", "after", "step", "crash", "after", "step"]
+    one = counter(6, "mixed_radix")(None)
+    found = audited(lambda coins: SendingAgain(tree((6,)), coins), life)
+    said = one.guarantee.crashed(2).epsilon
+    assert Fraction(99, 100) * said < found.loss <= said == 3 * EPSILON
 
 
 def test_to_make_a_step_again_that_left_costs_more():

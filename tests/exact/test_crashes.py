@@ -134,7 +134,7 @@ def test_a_release_and_a_look_that_a_crash_ends_are_remembered():
     restarted.announce_intrusion()
     restarted.crash()
     assert restarted.program is made[-1]
-    assert (made[-1].releases, made[-1].announced) == (1, 1)
+    assert (made[-1].releases, made[-1].internals.memory.announced) == (1, 1)
     with pytest.raises(pp.PanPrivacyError, match="wiped"):
         made[0].state()
 

@@ -18,8 +18,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.counters.delayed import Delayed
-from panprivacy.counters.mechanism import Memory
+from panprivacy.tables.counters.delayed import Delayed
+from panprivacy.tables.counters.mechanism import CounterState
 
 REACH = 160
 """Births and first answers beyond it are set aside."""
@@ -39,7 +39,7 @@ class Given:
 
 def stepped(one, total, told, left, amount, noise):
     """One step of the shipping class: what leaves, if something does, and the sum after it."""
-    memory = Memory(np.array([total]), np.array([told, left, 0.0, 0.0]))
+    memory = CounterState(np.array([total]), np.array([told, left, 0.0, 0.0]))
     coins = Given(noise, 0)
     released = one.run(memory, np.array([amount]), coins).released
     _, compared, answered = one.scales

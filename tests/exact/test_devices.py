@@ -10,15 +10,15 @@ import pytest
 from panprivacy import SystemCoins
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.ideal import KEY, AuditedDevice, Decrypted, MemoryStorage
+from panprivacy.devices.federated.collector import Collector
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.shares import BothServers
+from panprivacy.devices.federated.task import CountNonZero, Histogram, Task
+from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.errors import InputError
-from panprivacy.federated.collector import Collector
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.shares import BothServers
-from panprivacy.federated.task import CountNonZero, Histogram, Task
-from panprivacy.federated.two_servers import TwoServers
 
 ONE = Promise(epsilon=Fraction(1))
 KINDS = {"count": CountNonZero.planned(ONE), "histogram": Histogram.planned(ONE, most=1)}

@@ -8,8 +8,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.cells.difference_sets import residues
 from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.tables.cells.difference_sets import residues
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -119,7 +119,9 @@ def test_rounding_costs_nothing_and_spends_nothing():
 @pytest.mark.long
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     """With blocks of residues a user moves the count by up to two; noise for one is too little."""
-    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr(
+        "panprivacy.statistics.soft.block_plans.block_sets", lambda *_: [residues(7)]
+    )
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = heavy(total=3, budget=budget)
     assert build(None).plan.sensitivity(0) == 2
@@ -132,7 +134,9 @@ def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatc
 @pytest.mark.long
 def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypatch):
     """A cell counts for 0 or 1 then: noise for two would be twice as wide as it has to be."""
-    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr(
+        "panprivacy.statistics.soft.block_plans.block_sets", lambda *_: [residues(7)]
+    )
     budget = pp.Budget(state=Fraction(1, 2), release=3)
     build = heavy(total=3, budget=budget, intrusions=1)
     assert [build(None).plan.sensitivity(epoch) for epoch in (0, 1)] == [2, 1]

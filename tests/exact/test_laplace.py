@@ -15,8 +15,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.exact.shifts import ShiftedCoins
-from panprivacy.planning.additive import Reach
-from panprivacy.published import CalibratedTotal, LaplaceNorm
+from panprivacy.papers.published import CalibratedTotal, LaplaceNorm
+from panprivacy.tables.planning.additive import Reach
 
 SOME = [[(0, 1)], [(0, -1), (0, 1), (0, -1)], RELEASE], [[], [(0, 1)], RELEASE]
 """The user is in state 1, then 0; without some updates in state 0, then 1."""
@@ -127,8 +127,8 @@ def test_what_nobody_saw_loses_more_than_an_unseen_cell_and_no_more_than_is_clai
     stream, neighbour = [[0], RELEASE], [[], RELEASE]
     loss = exact_loss(lambda walked: Unseen(make(walked)), stream, neighbour, coins=coins(10, 2))
     statistic = make(None)
-    assert loss.within(statistic.unseen)
-    assert statistic.unseen == 2
+    assert loss.within(statistic.guarantee.unseen_loss.epsilon)
+    assert statistic.guarantee.unseen_loss.epsilon == 2
     assert float(loss) > float(pp.Budget(2, 2).unseen(releases=1, intrusions=0))
 
 
@@ -173,7 +173,7 @@ def led(build, deltas, of, user, noise):
         if action == "release":
             counts.append(program.release().counts[0])
         elif action:
-            looks.append((program.state(), program._state.table.copy()))
+            looks.append((program.state(), program.internals.memory.now.table.copy()))
             if action == "announce":
                 program.announce_intrusion()
     return looks, counts, walked
@@ -235,6 +235,6 @@ def test_large_numbers_are_added_and_measured_modulo_two_to_the_64():
         program = build(noise)
         program.update([0, 0], [2**20, -1])
         expected = (noise + 3 * (2**20 - 1) + 2**63) % 2**64 - 2**63
-        assert int(program._state.table[0]) == expected
+        assert int(program.internals.memory.now.table[0]) == expected
         assert program.release().counts[0] == abs(expected)
     assert math.isfinite(build(0).plan.absolute_error())

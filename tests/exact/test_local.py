@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy import local
 from panprivacy.audit import EnumeratedCoins
 from panprivacy.errors import BudgetError, PlanError
-from panprivacy.guarantee import exp_bounds
+from panprivacy.papers import local
+from panprivacy.privacy.guarantee import exp_bounds
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(5, 2)]
 MATRIX = [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["3/8", "3/8", "1/4"]]
@@ -186,7 +186,7 @@ def test_an_oracle_that_does_not_count_is_caught():
 
 def test_statistical_queries_and_what_is_learned_cost_a_user_his_epsilon(monkeypatch):
     """Two users and two cuts: whichever of them a user answers, through one noisy bit."""
-    monkeypatch.setattr("panprivacy.local.statistical.users_needed", lambda *_, **__: 1)
+    monkeypatch.setattr("panprivacy.papers.local.statistical.users_needed", lambda *_, **__: 1)
 
     records = list(itertools.product([0, 1, 2, 3], [0, 1]))
 

@@ -226,11 +226,11 @@ class Named(HiddenMemory):
     """Two answers with the same counts, one of which names a user."""
 
     def release(self):
-        return Told(self._inner.release().counts, "ada" if self._came else "nobody")
+        return PublicOutputs(self._inner.release().counts, "ada" if self._came else "nobody")
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class PublicOutputs:
     counts: tuple[int, ...]
     who: str
 

@@ -16,7 +16,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.exact.shifts import ShiftedCoins
-from panprivacy.planning.additive import Reach
+from panprivacy.tables.planning.additive import Reach
 
 BUDGET = pp.Budget(state=1, release=1)
 
@@ -273,7 +273,7 @@ def shift_of(build, steps, actions, noise, coins):
     """The noise of the neighbour: at birth, at each announcement and at each release it makes up
     for what the user's cells differ by at the look of that epoch."""
     shifted = np.array(noise)
-    cells = build(ShiftedCoins())._state.table.size
+    cells = build(ShiftedCoins()).internals.memory.now.table.size
     tables = [build(ShiftedCoins()) for _ in range(2)]
     differences = []
     for step in steps:
@@ -281,7 +281,9 @@ def shift_of(build, steps, actions, noise, coins):
         for of, program in enumerate(tables):
             if of == 0 or kept:
                 program.update([7], [delta], *((side,) if side else ()))
-        differences.append(tables[0]._state.table - tables[1]._state.table)
+        differences.append(
+            tables[0].internals.memory.now.table - tables[1].internals.memory.now.table
+        )
     looks = [
         differences[place] for place, action in enumerate(actions) if action in {"announce", "look"}
     ]

@@ -16,8 +16,8 @@ import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, sampled_loss
 from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.exact.approximate import OneLook
-from panprivacy.audit.suite.products import Moving
-from panprivacy.planning.comparisons import comparison_cost, comparison_epsilon
+from panprivacy.audit.suite.products import MovingStatistic
+from panprivacy.tables.planning.comparisons import comparison_cost, comparison_epsilon
 
 EPSILON, DELTA = Fraction(24), Fraction(1, 10)
 LIVES = [
@@ -31,7 +31,7 @@ def moving(statistic, *, threshold=1, epsilon=EPSILON, updates=1, **more):
     def make(coins):
         made = partial(statistic, coins=coins)
         sizes = {"threshold": threshold, "updates": updates, "delta": DELTA}
-        return Moving(pp.Continual(made, epsilon=epsilon, **sizes, **more))
+        return MovingStatistic(pp.Continual(made, epsilon=epsilon, **sizes, **more))
 
     return make
 
@@ -222,10 +222,10 @@ def test_an_answer_pays_for_what_comparisons_without_one_say(each, exponent):
 
 def test_a_kept_threshold_is_caught():
     (control,) = [one for one in CONTROLS if one.name == "n3-transformation"]
-    assert control.shown().epsilon == math.inf
+    assert control.measured_loss().epsilon == math.inf
 
 
-class OfOneLength(Moving):
+class OfOneLength(MovingStatistic):
     """Tells as many counts where the last answer stands: 0 and 0, or 1 and what is published."""
 
     def release(self):

@@ -12,9 +12,9 @@ import pytest
 
 from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, AddingProgram, ShiftedCoins, shifted_loss
 from panprivacy.audit.exact.traces import LeakError
-from panprivacy.counters.forest import Forest
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.online.kept import Kept
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.online.kept import Kept
+from panprivacy.tables.counters.forest import Forest
 
 EPSILON = Fraction(7, 5)
 NEARLY = Fraction(97, 100)
@@ -33,7 +33,7 @@ class Spied(Kept):
 
 @pytest.fixture(autouse=True)
 def spied(monkeypatch):
-    monkeypatch.setattr("panprivacy.online.online.Kept", Spied)
+    monkeypatch.setattr("panprivacy.papers.online.online.Kept", Spied)
 
 
 class Led:

@@ -29,16 +29,19 @@ SLOW = {
     "moving-answer",
     "multi-counter",
     "list-update",
+    "running-heavy-crash",
 }
 """Products that take more than a few seconds each; `test_groups` walks groups as well."""
 
 
 LONG = {
+    "contributed-windows",
     "calibrated-distinct",
     "calibrated-total",
     "continuous-density",
     "cropped-moment",
     "counter-crash",
+    "counter-crashes",
     "cropped-sum",
     "density",
     "density-crash",
@@ -66,6 +69,8 @@ LONG = {
     "running-announced-2",
     "running-count-announced",
     "running-count-crash",
+    "running-count-crashes",
+    "running-cropped-crash",
     "running-distinct",
     "running-distinct-crash",
     "shared-ledger",

@@ -8,7 +8,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedDistinctCount,
     CroppedFirstMoment,
     CroppedHeavyHitters,

@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.published import (
+from panprivacy.papers.published import (
     ContinuousDensity,
     DworkDensity,
     DworkRothDensity,
@@ -19,7 +19,7 @@ from panprivacy.published import (
     PPDSDensity,
     loss_of_bias,
 )
-from panprivacy.published.redrawn import Laws
+from panprivacy.papers.published.redrawn import CellLaws
 
 KINDS = {
     "dwork": (DworkDensity, {}),
@@ -129,7 +129,7 @@ SCHEDULES = [
 @pytest.mark.parametrize("release", [0.1, 1.0, 4.0])
 def test_no_history_loses_more_than_the_formula_and_one_loses_it(absent, present, release):
     """Over 200 pairs of histories, all looks, and answers from below to above all values."""
-    laws = Laws(absent, present)
+    laws = CellLaws(absent, present)
     worst = {1: 0.0, 2: 0.0}
     for steps in SCHEDULES:
         count = steps.count(RELEASE)

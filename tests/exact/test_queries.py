@@ -11,8 +11,8 @@ import pytest
 
 from panprivacy.audit import EnumeratedCoins
 from panprivacy.audit.exact.numbers import exp
-from panprivacy.guarantee import exp_bounds, log_above
-from panprivacy.queries import LinearQueries, linear
+from panprivacy.papers.queries import LinearQueries, linear
+from panprivacy.privacy.guarantee import exp_bounds, log_above
 
 MATRIX = [[1, 0.5], [0.5, 1], [0, 0.5]]
 COLUMNS = np.array([[2, 1, 0], [1, 2, 1]])

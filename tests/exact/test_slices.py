@@ -12,8 +12,8 @@ import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.shards import CoinsOf, PlainSums, TwoSlices
 from panprivacy.cluster.routing import Router
-from panprivacy.programs.counting import intrusions_of_slices
-from panprivacy.slices import Slice
+from panprivacy.intake.programs.counting import intrusions_of_slices
+from panprivacy.tables.slices import Slice
 
 ANSWERED = [RELEASE, RELEASE]
 """The contributions leave, and then the answer."""

@@ -15,12 +15,12 @@ import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.neighbours import add_remove
 from panprivacy.audit.suite.products import Unseen
-from panprivacy.cells.difference_sets import point
-from panprivacy.guarantee import unseen_loss
-from panprivacy.ids import read_ids
+from panprivacy.privacy.guarantee import unseen_loss
 from panprivacy.statistics.distinct.net_plan import best_counters
 from panprivacy.statistics.distinct.sizes import DistinctSizes
 from panprivacy.statistics.distinct.strict_plan import StrictDistinctPlan
+from panprivacy.tables.cells.difference_sets import point
+from panprivacy.tables.ids import read_ids
 
 BUDGET = pp.Budget(state=1, release=3)
 STATE = pp.Budget(state=Fraction(9, 10), release=Fraction(1, 10))
@@ -54,7 +54,7 @@ def lost(stream, neighbour, **arguments):
 def test_the_key_of_zeros_has_users_share_a_cell_and_not():
     coins = EnumeratedCoins(tail=3)
     next(iter(coins))
-    slots = next(strict(coins)._addressing.slots(read_ids([3, 5, 7]))).tolist()
+    slots = next(strict(coins).internals.memory.addressing.slots(read_ids([3, 5, 7]))).tolist()
     assert slots[0] == slots[1] != slots[2]
 
 
@@ -122,7 +122,7 @@ def test_two_looks_at_a_user_who_leaves_in_between_spend_all_that_they_may():
 
 def test_a_release_of_a_state_that_nobody_saw_loses_exactly_what_is_claimed():
     halves = pp.Budget(state=Fraction(1, 2), release=Fraction(1, 2))
-    claimed = strict(None, epsilon=1, budget=halves).unseen
+    claimed = strict(None, epsilon=1, budget=halves).guarantee.unseen_loss.epsilon
     assert claimed < unseen_loss(halves.state, halves.release)
     loss = exact_loss(
         lambda coins: Unseen(strict(coins, epsilon=1, budget=halves)),

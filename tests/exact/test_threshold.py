@@ -8,9 +8,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
-from panprivacy.cells.difference_sets import residues
 from panprivacy.statistics.threshold.hard import HardPlan
 from panprivacy.statistics.threshold.plan import SlopedThresholdPlan, ThresholdPlan
+from panprivacy.tables.cells.difference_sets import residues
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -138,7 +138,9 @@ def test_a_hard_threshold_keeps_its_claim_around_an_announced_intrusion():
 
 @pytest.mark.long
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
-    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr(
+        "panprivacy.statistics.soft.block_plans.block_sets", lambda *_: [residues(7)]
+    )
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = threshold(bound=3, universe=1, budget=budget)
     assert build(None).plan.sensitivity(0) == 2
@@ -150,7 +152,9 @@ def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatc
 
 def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypatch):
     """A cell counts for 0 or 1 then: noise for two would be twice as wide as it has to be."""
-    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr(
+        "panprivacy.statistics.soft.block_plans.block_sets", lambda *_: [residues(7)]
+    )
     budget = pp.Budget(state=Fraction(1, 2), release=3)
     build = threshold(bound=3, universe=1, budget=budget, intrusions=1)
     assert [build(None).plan.sensitivity(epoch) for epoch in (0, 1)] == [2, 1]

@@ -27,9 +27,9 @@ import panprivacy as pp
 from panprivacy.audit import RELEASE, LeakError, exact_loss, worst_loss
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.traces import _variables, check_traces
-from panprivacy.audit.suite.products import Groups
-from panprivacy.coins import SystemCoins
-from panprivacy.hygiene.uncounted import uncounted
+from panprivacy.audit.suite.products import TwoGroups
+from panprivacy.ground.hygiene.uncounted import uncounted
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.statistics.catalogue import kinds
 
 pytestmark = [pytest.mark.traces, pytest.mark.long]
@@ -217,7 +217,7 @@ def test_a_log_that_other_processes_write_is_theirs(tmp_path):
 
 def test_modules_that_the_code_names_are_looked_through_and_no_others():
     names = {name.rpartition(".")[0] for name, _ in _variables(Program, Program(SystemCoins()))}
-    assert {__name__, "panprivacy.statistics.density", "panprivacy.cells.bits"} <= names
+    assert {__name__, "panprivacy.statistics.density", "panprivacy.tables.cells.bits"} <= names
     assert not {name for name in names if name.startswith("tests.") and name != __name__}
 
 
@@ -230,7 +230,7 @@ def test_variables_of_libraries_are_left_out():
 def test_groups_leave_nothing_that_counts_their_batches():
     """Only groups with rows are updated, so what counts updates tells who was there."""
 
-    make = lambda coins: Groups(coins, Fraction(1))  # noqa: E731
+    make = lambda coins: TwoGroups(coins, Fraction(1))  # noqa: E731
     assert exact_loss(make, [[(0, 7)], [(0, 8)]], [[(0, 7)], []]).within(1)
 
 
@@ -251,9 +251,9 @@ def test_nor_do_groups_of_running_counts(statistic, sizes):
 
 
 def test_the_coins_count_nothing():
-    before = repr(vars(sys.modules["panprivacy.coins"])["_leading_digits"].__dict__.keys())
+    before = repr(vars(sys.modules["panprivacy.privacy.coins"])["_leading_digits"].__dict__.keys())
     SystemCoins().bernoulli(Fraction(1, 3), 1)
-    looked = vars(sys.modules["panprivacy.coins"])["_leading_digits"]
+    looked = vars(sys.modules["panprivacy.privacy.coins"])["_leading_digits"]
     assert not hasattr(looked, "cache_info")
     assert repr(looked.__dict__.keys()) == before
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from panprivacy.vdaf import flp
+from panprivacy.devices.vdaf import flp
 
 
 @pytest.fixture(params=[5, 13, 17])

@@ -14,7 +14,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.guarantee import exp_bounds, unseen_bits, unseen_loss
+from panprivacy.privacy.guarantee import exp_bounds, unseen_bits, unseen_loss
 
 
 class Unseen:
@@ -78,7 +78,7 @@ SPLITS = [
 @pytest.mark.parametrize("budget", SPLITS)
 def test_a_window_that_nobody_saw_loses_exactly_what_is_claimed(budget):
     loss = exact_loss(lambda coins: Unseen(density(coins, budget)), [[0], RELEASE], [[], RELEASE])
-    claimed = density(None, budget).unseen
+    claimed = density(None, budget).guarantee.unseen_loss.epsilon
     assert loss.within(claimed)
     assert loss.epsilon == pytest.approx(float(claimed), rel=1e-9)
     half = [math.tanh(float(epsilon) / 2) for epsilon in (budget.state, budget.release)]
@@ -95,7 +95,9 @@ def test_a_window_that_nobody_saw_loses_exactly_what_is_claimed(budget):
 )
 def test_other_users_change_nothing_about_an_unseen_window(stream, neighbour):
     make = lambda coins: Unseen(density(coins, HALVES, universe=2))  # noqa: E731
-    assert exact_loss(make, stream, neighbour).within(density(None, HALVES).unseen)
+    assert exact_loss(make, stream, neighbour).within(
+        density(None, HALVES).guarantee.unseen_loss.epsilon
+    )
 
 
 @pytest.mark.parametrize("states", [[(0, 1)], [(0, 2)], [(0, 2), (0, -1)], [(0, 1), (0, 1)]])
@@ -108,7 +110,7 @@ def test_counters_that_nobody_saw_lose_at_most_what_is_claimed(states, law):
         [[], RELEASE],
         coins=NEAR(),
     )
-    assert loss.within(counter(None, law=chosen).unseen)
+    assert loss.within(counter(None, law=chosen).guarantee.unseen_loss.epsilon)
 
 
 @pytest.mark.parametrize("releases", [2, 3])
@@ -118,7 +120,7 @@ def test_several_releases_of_bits_lose_exactly_what_is_claimed(releases, budget)
     make = lambda coins: pp.Density(  # noqa: E731
         universe=1, epsilon=9, releases=releases, budget=budget, coins=coins
     )
-    claimed = make(None).unseen
+    claimed = make(None).guarantee.unseen_loss.epsilon
     assert claimed < releases * budget.release
     streams = [[rows, RELEASE] * releases for rows in ([0], [])]
     loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR(tail=2))
@@ -136,7 +138,7 @@ def test_several_releases_of_bits_that_tell_more_than_the_cells_hide():
     assert unseen_bits(present, budget.release, 2) is None
     streams = [RELEASE, [0], RELEASE], [RELEASE, [], RELEASE]
     loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR())
-    assert loss.within(make(None).unseen)
+    assert loss.within(make(None).guarantee.unseen_loss.epsilon)
 
 
 @pytest.mark.parametrize("intrusions", [0, 1])
@@ -146,7 +148,7 @@ def test_several_releases_of_counters_keep_their_claim(intrusions):
     make = lambda coins: counter(  # noqa: E731
         coins, epsilon=3, budget=budget, releases=2, intrusions=intrusions
     )
-    claimed = make(None).unseen
+    claimed = make(None).guarantee.unseen_loss.epsilon
     assert claimed < 2 * budget.release
     streams = [RELEASE, [(0, 1)], RELEASE], [RELEASE, [], RELEASE]
     loss = exact_loss(lambda coins: Unseen(make(coins), exactly=(1,)), *streams, coins=NEAR())
@@ -167,7 +169,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("make", COUNTS.values(), ids=COUNTS)
 def test_a_count_of_counters_that_nobody_saw_loses_exactly_what_is_claimed(make):
-    claimed = make(None).unseen
+    claimed = make(None).guarantee.unseen_loss.epsilon
     assert claimed < unseen_loss(HALVES.state, HALVES.release)
     streams = [[(0, 2)], RELEASE], [[], RELEASE]
     loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR())
@@ -188,9 +190,9 @@ def test_two_windows_of_which_one_is_seen(seen):
         coins=NEAR(),
     )
     claimed = pp.Windowed(lambda: density(None, HALVES), every=1).loss(2, seen=1)
-    assert claimed == 1 + density(None, HALVES).unseen
+    assert claimed == 1 + density(None, HALVES).guarantee.unseen_loss.epsilon
     assert loss.within(claimed)
-    t, both = math.tanh(0.25), float(density(None, HALVES).unseen) + 0.5
+    t, both = math.tanh(0.25), float(density(None, HALVES).guarantee.unseen_loss.epsilon) + 0.5
     expected = both - math.log((1 - t) / 2 + (1 + t) / 2 * math.exp(-0.5))
     assert loss.epsilon == pytest.approx(expected, rel=1e-6)
 
@@ -261,7 +263,11 @@ class Peeking(Windows):
 
     @staticmethod
     def _both(current):
-        ones = int(current.reading().sums(current.plan.table, current._state.table).sum())
+        ones = int(
+            current.internals.releasing.reading()
+            .sums(current.plan.table, current.internals.memory.now.table)
+            .sum()
+        )
         answers = {"": SimpleNamespace(low=ones, high=ones)}
         made = current.release()
         return SimpleNamespace(counts=made.counts, answers=lambda: answers, under=made.under)
@@ -299,16 +305,16 @@ def test_a_window_that_is_planned_around_the_last_one_costs_no_more():
     assert sum(masses.values()) > 0.9
     worst = worst_ratio(masses, others)
     claimed = pp.Windowed(lambda: learner(None), every=1).loss(2, seen=1)
-    assert claimed == 1 + learner(None).unseen
+    assert claimed == 1 + learner(None).guarantee.unseen_loss.epsilon
     assert worst <= exp_bounds(claimed)[0]
-    without_release = learner(None).unseen + HALVES.state
+    without_release = learner(None).guarantee.unseen_loss.epsilon + HALVES.state
     assert math.log(worst) == pytest.approx(float(without_release), rel=1e-9)
 
 
 @pytest.mark.long
 def test_a_bound_that_follows_the_last_release_costs_no_more(monkeypatch):
     """The first window is unseen, the second is seen, with its bound, which is one of two."""
-    monkeypatch.setattr("panprivacy.planning.learning._FURTHER", 1)
+    monkeypatch.setattr("panprivacy.tables.planning.learning._FURTHER", 1)
     reach = lambda released: (1, 1) if released.counts[1] > 0 else (2, 2)  # noqa: E731
     monkeypatch.setattr("panprivacy.statistics.incidence.release.IncidenceRelease.reach", reach)
     tail, moduli, each = 2, set(), []
@@ -326,13 +332,13 @@ def test_a_bound_that_follows_the_last_release_costs_no_more(monkeypatch):
     assert len(moduli) == 2
     assert sum(each[0].values()) > 0.7
     worst, claimed = worst_ratio(*each), pp.Windowed(lambda: bounded(None), every=1).loss(2, seen=1)
-    assert claimed == 8 + bounded(None).unseen
+    assert claimed == 8 + bounded(None).guarantee.unseen_loss.epsilon
     assert worst <= exp_bounds(claimed)[0]
-    assert math.log(worst) > 0.8 * float(bounded(None).unseen + FOURS.state)
+    assert math.log(worst) > 0.8 * float(bounded(None).guarantee.unseen_loss.epsilon + FOURS.state)
 
 
 @pytest.mark.long
 def test_a_plan_that_follows_what_was_not_released_is_found():
     """Two windows of which no release was seen lose as much as two that were seen."""
     worst = worst_ratio(views(Peeking, (5,))[0], views(Peeking, ())[0])
-    assert math.log(worst) > float(learner(None).unseen + HALVES.state) + 0.1
+    assert math.log(worst) > float(learner(None).guarantee.unseen_loss.epsilon + HALVES.state) + 0.1

@@ -7,8 +7,8 @@ import shutil
 import pytest
 from numba import config
 
-from panprivacy._kernels import cache_folder, compile_kernels
 from panprivacy.cli import run
+from panprivacy.ground.kernels import cache_folder, compile_kernels
 from panprivacy.service import server
 
 COMPILING = run, server

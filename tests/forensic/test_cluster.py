@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -28,11 +30,12 @@ import pytest
 from panprivacy.cluster.record import RecordFile
 from tests.cluster.nats import NatsServer, found_nats
 from tests.cluster.running import RunningCluster
-from tests.service.running import HARDENED
+from tests.service.running import HARDENED, TOKENS, wait_until
 
 from .memory import (
     Needles,
     needs_administrator,
+    pieces,
     processes_below,
     search_files,
     search_open_files,
@@ -62,6 +65,7 @@ LARGE = 40_000
 """Numbers whose body is longer than 256 KiB, so that a thread of the gateway takes it."""
 FEW = 500
 SWEPT_SECONDS = 3.0
+WINDOW_SECONDS = 15
 STREAMS = """
 [streams.numbers]
 epsilon = 1
@@ -78,6 +82,8 @@ window = "1d"
 name = "distinct"
 expected = "1000:1e6"
 """
+SHORT = STREAMS.replace('"1d"', f'"{WINDOW_SECONDS}s"')
+"""The same in short windows."""
 BODIES = [
     ("numbers", numbers, INT64, int64, FEW),
     ("numbers", numbers, INT64, int64, LARGE),
@@ -104,15 +110,18 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def scene(compiled, monkeypatch):
+def scene(compiled, monkeypatch, request):
     """A cluster of two hardened shards that writes into one folder, and its broker."""
+    streams = getattr(request, "param", STREAMS)
+    for role in TOKENS:  # as long as those of init: searched for, they are nowhere by chance
+        monkeypatch.setitem(TOKENS, role, f"pp_{secrets.token_urlsafe(24)}")
     with tempfile.TemporaryDirectory(prefix="pp-") as folder:  # Ray's sockets need short names
         wanted = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), folder)
         for name, place in {**wanted, "NUMBA_CACHE_DIR": str(compiled)}.items():
             monkeypatch.setenv(name, place)
         with (
             NatsServer(found_nats()) as nats,
-            RunningCluster(folder, nats.url, STREAMS, command=HARDENED) as cluster,
+            RunningCluster(folder, nats.url, streams, command=HARDENED) as cluster,
         ):
             cluster.start("--shards", "2")
             yield cluster, nats
@@ -133,6 +142,31 @@ def test_nothing_is_left_of_what_was_acknowledged(scene, tmp_path_factory):
         control = found(processes_below(driver)[1:], needles)
         for kind in ("raylet", "ray::Plain"):
             assert any(kind in name for _, name in control), control
+
+
+@pytest.mark.parametrize("scene", [SHORT], indirect=True)
+def test_no_name_of_a_batch_and_no_token_is_left_while_it_counts_and_after_a_window(scene):
+    """Of tokens the gateway has the hashes of its configuration, and nothing else."""
+    cluster, nats = scene
+    names = [secrets.token_urlsafe(24).encode() for _ in range(2 * len(BODIES))]
+    for place, (stream, ids, kind, write, _) in enumerate(BODIES):
+        for durable in (0, 1):
+            body, name = write(ids(SMALL)), names[2 * place + durable].decode()
+            assert post(cluster, stream, kind, body, durable, name) in {200, 202}
+    descendants = [pid for pid, _ in cluster.processes()]
+    assert {limit_of_cores(pid) for pid in descendants} == {"0"}
+    needles = Needles.of(pieces([*names, *(token[3:].encode() for token in TOKENS.values())]))
+    for wait in (SWEPT_SECONDS, WINDOW_SECONDS):
+        time.sleep(wait)
+        processes = [*(pid for pid, _ in cluster.processes()), nats.pid]
+        assert found(processes, needles) == {}
+    wait_until(lambda: cluster.releases("numbers"))
+
+
+def limit_of_cores(pid):
+    """How long a core dump of a process may be."""
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    return re.search(r"^Max core file size +(\S+)", limits, re.MULTILINE)[1]
 
 
 def test_nothing_is_left_of_what_was_refused_cut_off_or_sent_while_the_broker_was_away(scene):

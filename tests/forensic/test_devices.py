@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Histogram, Task
-from panprivacy.federated.two_servers import TwoServers
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Histogram, Task
+from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 from panprivacy_launcher import hardened
 
@@ -53,13 +53,13 @@ OF_TWO = told_by(64 + 48 + 4 * 32, 4 * 32)
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from panprivacy.coins import SystemCoins
-from panprivacy.federated import shares
-from panprivacy.federated.device import Device
-from panprivacy.federated.storage import FileStorage
-from panprivacy.federated.task import Task
-from panprivacy.hygiene.protection import protect
-from panprivacy.vdaf import Prio3Count
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.devices.federated import shares
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.storage import FileStorage
+from panprivacy.devices.federated.task import Task
+from panprivacy.ground.hygiene.protection import protect
+from panprivacy.devices.vdaf import Prio3Count
 
 class Telling(SystemCoins):
     kept = None

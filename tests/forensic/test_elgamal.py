@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import pytest
 
-from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.testing import SeededCoins
 from panprivacy_launcher import hardened
 
@@ -24,10 +24,10 @@ from .memory import Needles, needs_administrator, pieces, search_process, search
 ROWS, TIMES, NONCE_BYTES = 100, 20, 32
 PROGRAM = """
 import os, sys
-from panprivacy.coins import SystemCoins
-from panprivacy.federated.elgamal import EncryptionKey
-from panprivacy.hygiene.protection import protect
-from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.devices.federated.elgamal import EncryptionKey
+from panprivacy.ground.hygiene.protection import protect
+from panprivacy.ground.hygiene.wiping import wipe_traces
 
 class Telling(SystemCoins):
     kept = None

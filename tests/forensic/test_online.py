@@ -47,7 +47,7 @@ PROGRAM = """
 import os, sys
 import numpy as np
 import panprivacy as pp
-from panprivacy.hygiene.protection import protect
+from panprivacy.ground.hygiene.protection import protect
 
 protect()
 taken = bytearray(int(sys.argv[1]))

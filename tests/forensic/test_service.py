@@ -47,10 +47,10 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from panprivacy import SystemCoins
-from panprivacy.hashing import KEY_BYTES, hash_byte_strings, hash_integers, key_words
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import read_header
+from panprivacy.tables.hashing import KEY_BYTES, hash_byte_strings, hash_integers, key_words
 
 from .memory import (
     Needles,
@@ -576,7 +576,7 @@ CASES = {
 
 
 @dataclass(frozen=True)
-class Sent:
+class Submission:
     """What a case has sent."""
 
     case: Case
@@ -600,7 +600,7 @@ def send_all(daemon, names):
     sent = {}
     for name in names:
         case = CASES[name]
-        sent[name] = Sent(case, case.ids(case.count))
+        sent[name] = Submission(case, case.ids(case.count))
         case.send(daemon, sent[name].rows)
     return sent
 

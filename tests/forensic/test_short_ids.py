@@ -21,7 +21,7 @@ pytestmark = needs_administrator
 IDLE_SECONDS = 2.0
 LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefgh"
 WITHOUT_SPARE_WORDS = """
-from panprivacy.hygiene import protection
+from panprivacy.ground.hygiene import protection
 from panprivacy_launcher import main
 
 protection.leave_spare_words = lambda: None

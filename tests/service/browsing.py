@@ -44,7 +44,7 @@ def dashboard(config, *options):
         words = [*PLAIN, "dashboard", str(config), "--listen", "127.0.0.1:0", *options]
         process = subprocess.Popen(words, stderr=opened)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while (found := _WHERE.search(log.read_text())) is None:
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(log.read_text())

@@ -149,6 +149,11 @@ class Service:
         return self._process.pid
 
     @property
+    def exit_code(self):
+        """Of a process that has ended by itself; None while it runs."""
+        return self._process.poll()
+
+    @property
     def said(self):
         """What it has logged since its start."""
         return self.log.read_text()
@@ -318,12 +323,12 @@ import gc, os, signal, sys
 from contextlib import redirect_stderr, suppress
 from io import StringIO
 import pyarrow, sqlalchemy.dialects.sqlite
-from panprivacy._kernels import compile_kernels
+from panprivacy.ground.kernels import compile_kernels
 from panprivacy.cli import main
 from panprivacy.service import server
 from panprivacy.service.config import config, loading
 from panprivacy.service.stream import Stream
-from panprivacy.sources import read_body
+from panprivacy.intake.sources import read_body
 every = float(sys.argv[1])
 if every:
     config.CheckpointConfig.every_seconds = property(lambda _: every)
@@ -333,6 +338,7 @@ for command in ("serve", "run", "collector"):
         main()
 compile_kernels()
 pyarrow.array([])  # Arrow imports pandas then, which takes longer than all the rest
+known = {{""}}
 gc.freeze()  # or the collector of each child would touch, and so copy, all that is there
 for line in sys.stdin:
     what, *rest = line.rstrip("\\n").split("\\t")
@@ -343,7 +349,9 @@ for line in sys.stdin:
     # What it compiles and plans, its children know. Whatever fails is for them to tell, and for a
     # release, if a step ends meanwhile, there is no store here.
     with suppress(Exception):
-        for name, planned in loading.load(rest[4]).streams.items() if rest[3] == "serve" else ():
+        text = open(rest[4]).read() if rest[3] == "serve" else ""
+        for name, planned in loading.load(rest[4]).streams.items() if text not in known else ():
+            known.add(text)
             stream = Stream(name, planned, None)
             stream.take(read_body("ndjson", b'{{"user": 1}}', stream.columns.wanted()))
     ends = [os.open(path, how | os.O_APPEND) for path, how in zip(rest, {_HOW}, strict=False)]

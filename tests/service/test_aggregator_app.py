@@ -18,16 +18,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.aggregator.app import (
+from panprivacy.devices.aggregator.app import (
     _MOST_UPLOAD,
     HelperApi,
     LeaderApi,
     helper_application,
     leader_application,
 )
-from panprivacy.aggregator.helper_store import HelperStore
-from panprivacy.aggregator.leader_store import LeaderStore
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator.helper_store import HelperStore
+from panprivacy.devices.aggregator.leader_store import LeaderStore
+from panprivacy.devices.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     ERRORS,
     JOB_INIT_REQ,
@@ -44,11 +44,11 @@ from panprivacy.aggregator.messages import (
     base64,
     reports_path,
 )
-from panprivacy.aggregator.messages import Report as DapReport
-from panprivacy.aggregator.peer import STRIPPED, Peer
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.problems import PeerError
-from panprivacy.aggregator.reports import (
+from panprivacy.devices.aggregator.messages import UploadedReport as DapReport
+from panprivacy.devices.aggregator.peer import STRIPPED, Peer
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.problems import PeerError
+from panprivacy.devices.aggregator.reports import (
     batch_of,
     dap_bytes,
     metadata_of,
@@ -56,9 +56,9 @@ from panprivacy.aggregator.reports import (
     share_of,
     upload,
 )
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.task import Task
 from panprivacy.errors import PlanError
-from panprivacy.federated.messages import Report
-from panprivacy.federated.task import Task
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
 from tests.commands import run_command
 from tests.service.test_collector import Sender
@@ -72,7 +72,7 @@ _PATIENCE = 60
 _LISTENING = re.compile(r"(http://127\.0\.0\.1:\d+)")
 
 
-class Asked:
+class Request:
     """Both servers, which answer in this process."""
 
     def __init__(self, world):
@@ -111,7 +111,7 @@ class Asked:
 @pytest.fixture
 def asked(tmp_path):
     with World(tmp_path, task_of(histogram(1), "one-server", batch=2)) as world:
-        yield Asked(world)
+        yield Request(world)
 
 
 def test_an_upload_says_which_reports_are_not_taken(asked):

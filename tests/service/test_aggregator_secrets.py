@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyrage.x25519 import Identity
 
-from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
+from panprivacy.devices.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
 from panprivacy.errors import InputError
 from tests.commands import run_command
 

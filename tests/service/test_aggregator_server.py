@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from panprivacy.aggregator import server
-from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets
-from panprivacy.aggregator.server import Place, help_leader, lead
+from panprivacy.devices.aggregator import server
+from panprivacy.devices.aggregator.secrets import HelperSecrets, LeaderSecrets
+from panprivacy.devices.aggregator.server import Location, help_leader, lead
 from panprivacy.errors import PlanError
 from panprivacy.service.server import alone
 from tests.service.two_servers import HELPER, LEADER, VERIFY_KEY, histogram, task_of
@@ -21,7 +21,7 @@ SIGNER = Ed25519PrivateKey.generate()
 def place(tmp_path):
     file = tmp_path / "task.json"
     file.write_bytes(task_of(histogram(2)).signed(SIGNER))
-    return Place(file, f"sqlite:///{tmp_path}/store.sqlite", "unix:" + str(tmp_path / "socket"))
+    return Location(file, f"sqlite:///{tmp_path}/store.sqlite", "unix:" + str(tmp_path / "socket"))
 
 
 def secrets(kind, key, **more):
@@ -38,7 +38,7 @@ EACH = pytest.mark.parametrize("role", STARTS)
 
 
 def test_what_a_role_keeps_lies_beside_the_task():
-    place = Place(Path("/tasks/visits.json"), "", "")
+    place = Location(Path("/tasks/visits.json"), "", "")
     assert place.beside("leader", "mark") == Path("/tasks/visits.json.leader.mark")
     assert not place.fresh
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator.messages import (
     FINISH,
     INITIALIZE,
     JOB,
@@ -16,8 +16,8 @@ from panprivacy.aggregator.messages import (
     ReportError,
     VerifyResp,
 )
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.problems import AbortError, PeerError
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.problems import AbortError, PeerError
 from tests.service.two_servers import (
     DiedError,
     World,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import BudgetError, InputError
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.announcements import Scope
 from panprivacy.service.outgoing.records import Announcement, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -56,7 +56,7 @@ def make(store, clock, **given):
             {"name": "density", "universe": USERS},
         ),
         epsilon=Fraction(600),
-        ids=Ids.integers,
+        ids=IdKind.integers,
         **named,
     )
     config.check()
@@ -72,7 +72,7 @@ def restarted(state, store, clock, **given):
 
 def announced(stream):
     """How many announced intrusions each statistic knows."""
-    return [one.announced for one in stream._windowed.current.statistics.values()]
+    return [one.internals.memory.announced for one in stream._windowed.current.statistics.values()]
 
 
 # What it does
@@ -148,7 +148,10 @@ def test_each_group_and_each_statistic_is_told(store, clock):
     stream.take([pa.record_batch(columns)])
     stream.announce(b"1")
     groups = stream._windowed.current.members
-    found = {label: [s.announced for s in one.statistics.values()] for label, one in groups.items()}
+    found = {
+        label: [s.internals.memory.announced for s in one.statistics.values()]
+        for label, one in groups.items()
+    }
     assert found == {"home": [1, 1], "help": [1, 1]}
 
 
@@ -236,7 +239,7 @@ def test_coins_that_fail_announce_nothing(store, clock, monkeypatch):
         raise MemoryError
 
     before = stream.state()
-    monkeypatch.setattr(type(one), "_fresh_noise", fails)
+    monkeypatch.setattr(type(one.internals.memory), "fresh_noise", fails)
     with pytest.raises(MemoryError):
         stream.announce(b"monday")
     assert stream.state() == before
@@ -325,7 +328,7 @@ def running(store, clock, **given):
         epsilon=Fraction(60),
         window="1h",
         intrusions=TWICE,
-        ids=Ids.integers,
+        ids=IdKind.integers,
         **given,
     )
     config.check()
@@ -446,7 +449,7 @@ def test_a_service_that_is_killed_has_forgotten_no_look(tmp_path):
         (["unix:/nowhere/http.sock", "visits"], "repeat this with --key"),
         (["127.0.0.1:8642", "visits"], "URL must be http://HOST:PORT"),
         (["http://127.0.0.1:99999", "visits"], "URL must be"),
-        (["http://127.0.0.1:1/v1", "visits"], "URL must be"),
+        (["http://127.0.0.1:1/v1?since=0", "visits"], "URL must be"),
         (["http://127.0.0.1:1", "visits", "--key", "a b"], "--key must be"),
     ],
 )

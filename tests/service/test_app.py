@@ -9,19 +9,20 @@ import json
 import sys
 import threading
 from functools import partial
+from urllib.parse import urljoin
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.engine import Sweeper
 from panprivacy.service.incoming import admission, body_counter
 from panprivacy.service.incoming.admission import Shared
 from panprivacy.service.outgoing.exports import WRITERS
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
-from panprivacy.sources import MEDIA_TYPES
 from tests.service.asking import (
     ANNOUNCE,
     BODIES,
@@ -149,7 +150,7 @@ def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
 
     def fail(counting, batches):
         if batches[0].num_rows == 1_000:
-            raise MemoryError
+            raise ZeroDivisionError
         return checked(counting, batches)
 
     monkeypatch.setattr(stream._reception, "check", fail)
@@ -189,16 +190,46 @@ def test_a_body_is_freed_when_it_has_its_answer(client, monkeypatch, size, statu
         gc.enable()
 
 
-def test_a_fault_in_counting_is_told_to_all_that_came_together(client, monkeypatch):
+NO_ROOM = "the service has too little memory now, and nothing of this was counted: come again"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (ZeroDivisionError, 500, "failed with ZeroDivisionError; please report it"),
+        (MemoryError, 503, NO_ROOM),
+    ],
+)
+def test_a_fault_in_counting_is_told_to_all_that_came_together(
+    client, monkeypatch, error, status, told
+):
     def fail(*_, **__):
-        raise MemoryError
+        raise error
 
     received = spied_bodies(client, monkeypatch)
     monkeypatch.setattr(client.engine.streams["visits"], "take_together", fail)
     for answer in client.runner.run(all_at_once(client, [(NUMBERS, {})] * 3)):
-        assert refused(answer, 500) == "failed with MemoryError; please report it"
+        assert refused(answer, status) == told
+        assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
     assert len(received) == 3
     assert not any(map(any, received))
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/octet-stream"])
+def test_a_body_for_which_there_is_no_memory_is_refused_and_counts_later(client, monkeypatch, kind):
+    """Reading takes more memory than what is read."""
+    body = b'{"user": 1}' if kind.endswith("json") else bytes(8)
+    with monkeypatch.context() as tight:
+        tight.setattr("panprivacy.service.incoming.body_counter.read_body", no_memory)
+        answer = client.send(body, kind, Idempotency_Key="a")
+        assert refused(answer, 503) == NO_ROOM
+    before = client.state
+    assert client.send(body, kind, Idempotency_Key="a").status_code == 202
+    assert client.state != before
+
+
+def no_memory(*_):
+    raise MemoryError
 
 
 def test_a_batch_id_is_counted_once(client):
@@ -371,7 +402,7 @@ def test_releases_until_none_is_left(client):
     for _ in range(2):
         answer = client.ask("POST", RELEASE, "release")
         assert (answer.status_code, answer.json()) == (201, {"released": True})
-        assert client.ask("GET", answer.headers["Location"], "read").json()
+        assert client.ask("GET", urljoin(RELEASE, answer.headers["Location"]), "read").json()
     answer = client.ask("POST", RELEASE, "release")
     assert "no release is left" in refused(answer, 409)
     rows = client.ask("GET", "/v1/releases", "read").json()

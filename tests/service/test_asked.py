@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.sources import MEDIA_TYPES
+from panprivacy.intake.sources import MEDIA_TYPES
 from tests.service.asking import ANNOUNCE, BODIES, NUMBERS, RELEASE, UPDATES, refused
 
 

@@ -44,7 +44,7 @@ def wiped(monkeypatch):
     """How often the stack of a thread was wiped."""
     calls = []
     monkeypatch.setattr(body_counter, "wipe_stack", lambda: calls.append(1))
-    monkeypatch.setattr(body_counter.Body, "read", lambda body, stream: body_counter.Sent([]))
+    monkeypatch.setattr(body_counter.Body, "read", lambda body, stream: body_counter.Submission([]))
     return calls
 
 

@@ -75,7 +75,7 @@ def test_a_configuration_that_is_spoilt_meanwhile_changes_nothing_and_is_told_on
         (["web"], "there is no token web yet: say what it may do, as in --may ingest"),
         (["ingest", "--may", "read"], "there is a token ingest: leave out --may"),
         (
-            ["web", "--may", "write"],
+            ["web", "--may", "reed"],
             "each entry of may must be one of ingest, read, release, announce",
         ),
         (["web", "--may", "read", "--stream", "nowhere"], "nowhere"),

@@ -90,7 +90,7 @@ def test_a_token_is_one_word(token):
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "localhost:80", "ftp://h", "http://", "http://h:99999", "http://h/path"),
+        *("", "localhost:80", "ftp://h", "http://", "http://h:99999", "http://h/../p"),
         *("http://h?q", "http://h#f", "http://me@h", "unix:", "unix://host/path"),
     ],
 )
@@ -100,11 +100,13 @@ def test_a_url_has_a_host_or_a_path_and_nothing_else(url):
 
 
 @pytest.mark.parametrize(
-    ("url", "port"), [("http://h:81", 81), ("https://h", 443), ("http://h/", 80)]
-)
-def test_a_url_leads_to_its_port(url, port):
-    made = client._connection(url)
-    assert (made.host, made.port, made.timeout) == ("h", port, 60)
+    ("url", "port", "root"),
+    [("http://h:81", 81, ""), ("https://h", 443, ""), ("http://h/", 80, ""),
+     ("https://h/pp/", 443, "/pp")],
+)  # fmt: skip
+def test_a_url_leads_to_its_port_and_path(url, port, root):
+    made, found = client._connection(url)
+    assert (made.host, made.port, made.timeout, found) == ("h", port, 60, root)
 
 
 def test_keys_differ():

@@ -20,13 +20,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panprivacy.audit.ideal import MemoryStorage
-from panprivacy.collector.mark import Mark
-from panprivacy.collector.secrets import Secrets
+from panprivacy.devices.collector.mark import Mark
+from panprivacy.devices.collector.secrets import Secrets
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.messages import report_bytes
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import CountNonZero, Task
 from panprivacy.errors import InputError, PlanError
-from panprivacy.federated.device import Device
-from panprivacy.federated.messages import report_bytes
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import CountNonZero, Task
 from tests.commands import run_command
 from tests.service.running import shared
 
@@ -169,6 +169,8 @@ def test_the_answer_is_given_once_and_outlives_a_kill(tmp_path):
         assert "delta 0.01" in found["guarantee"]
         assert (found["epsilon"], found["delta"], found["adjacency"]) == (1, 0.01, "device")
         assert found["conditions"] == ["in the sum over 3 devices or more that follow the protocol"]
+        own = {"guarantee": str(task.promise), **task.promise.guarantee.document()}
+        assert json.loads(json.dumps(own)).items() <= found.items()
         (answer,) = found["answers"]
         assert answer["low"] <= answer["high"]
         assert answer["statistic"] == "count-nonzero"

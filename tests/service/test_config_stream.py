@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
+from panprivacy.service.config.stream import IdKind, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.values import ConfigError
 
 DISTINCT = {"name": "distinct", "expected": "10:1000"}
@@ -24,7 +24,7 @@ def stream(**changes):
         {},
         {"releases": 4, "every": "7h"},
         {"releases": 2, "every": "23h"},
-        {"ids": Ids.addresses, "prefix": "24:56"},
+        {"ids": IdKind.addresses, "prefix": "24:56"},
         {"by": "page", "groups": ("a", "b"), "per_user": 2, "ignore_others": True},
         {"retries": 0},
         {"retries": 1_000_000},
@@ -52,7 +52,7 @@ def test_what_fits_together_is_taken(fits):
         ({"every": "8h", "releases": 4}, "every and releases do not fit: 3 times every must be"),
         ({"moves": 0.5}, "moves needs every"),
         ({"prefix": "24:56"}, 'prefix is for ids = "addresses"'),
-        ({"ids": Ids.addresses, "prefix": "24"}, "prefix must be how many bits to keep of IPv4"),
+        ({"ids": IdKind.addresses, "prefix": "24"}, "prefix must be how many bits to keep of IPv4"),
         ({"by": "page"}, "by and groups go together"),
         ({"groups": ("a",)}, "by and groups go together"),
         ({"per_user": 2}, "per_user and ignore_others are for by and groups"),
@@ -96,6 +96,16 @@ def test_lengths_are_seconds():
 def test_who_counts_is_user_unless_told():
     named = [one.name for one in stream().columns(stream().make_counting()).wanted()]
     assert named == ["user"]
-    config = stream(user="id", ids=Ids.integers)
+    config = stream(user="id", ids=IdKind.integers)
     (user,) = config.columns(config.make_counting()).wanted()
     assert (user.name, user.integers, user.address) == ("id", True, None)
+
+
+def test_the_first_group_alone_counts_as_each_group_does():
+    grouped = stream(by="page", groups=("a", "b", "c"), per_user=2)
+    alone = grouped.of_first_group()
+    each, one = grouped.make_counting(), alone.make_counting()
+    assert (each.groups, one.groups) == (("a", "b", "c"), ("a",))
+    fronts = [counting.members["a"].internals.memory.front for counting in (each, one)]
+    assert fronts[0] == fronts[1]
+    assert stream().of_first_group() == stream()

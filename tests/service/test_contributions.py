@@ -11,7 +11,7 @@ import pyrage
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.config.values import ConfigError
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
@@ -30,7 +30,7 @@ def planned(**given):
     named = {"stat": (STAT,), "window": "1h", "retries": 10, **given}
     return StreamConfig(
         epsilon=Fraction(200),
-        ids=Ids.integers,
+        ids=IdKind.integers,
         **{"contribute": str(IDENTITY.to_public()), **named},
     )
 
@@ -46,14 +46,14 @@ def ended(stream, clock):
     clock.now += HOUR
     stream.advance()
     state = stream.state()
-    stream.kept()
+    stream.mark_stored()
     return state
 
 
 def keep(stream):
     """Write a checkpoint, as the keeper does, and have what it holds leave."""
     stream.state()
-    stream.kept()
+    stream.mark_stored()
     stream.publish()
 
 
@@ -191,7 +191,7 @@ def test_a_disk_that_is_full_is_waited_for(store, clock, tmp_path):
     stream = make(store, clock, tmp_path)
     stream.take(batch(1, 2))
     ended(stream, clock)
-    with mock.patch("panprivacy.files.os.fsync", side_effect=OSError(28, "No space left")):
+    with mock.patch("panprivacy.ground.files.os.fsync", side_effect=OSError(28, "No space left")):
         for _ in range(2):
             with pytest.raises(StoreError, match="contribution cannot be written: No space left"):
                 stream.advance()
@@ -236,7 +236,7 @@ def test_it_waits_for_the_checkpoint_that_holds_all_of_it(store, clock, tmp_path
     stream.advance()
     assert found(tmp_path) == []
     stream.state()
-    stream.kept()
+    stream.mark_stored()
     stream.advance()
     assert len(found(tmp_path)) == 1
 

@@ -252,6 +252,13 @@ def test_the_button_asks_twice_and_needs_a_token_of_its_own(visitor, site):
     assert dialog.get_by_label("A token that may announce").input_value() == ""
 
 
+def test_an_address_without_a_page_leads_home(visitor):
+    answer = visitor.page.goto(f"{visitor.base}/nothing")
+    assert answer.status == 404
+    visitor.page.get_by_role("link", name="All streams").click()
+    visitor.page.locator(".tile").first.wait_for()
+
+
 def test_without_a_token_that_may_read_there_is_nothing_to_see(site):
     browser, _, base = site
     context = browser.new_context()

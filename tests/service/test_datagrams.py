@@ -17,6 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
+from panprivacy.intake.sources import Column
+from panprivacy.intake.sources.log_lines import read_combined
+from panprivacy.intake.sources.reader import Input, Stop
 from panprivacy.service.incoming.datagrams import (
     DATAGRAM_BYTES,
     Listener,
@@ -24,9 +27,6 @@ from panprivacy.service.incoming.datagrams import (
     _join_lines,
 )
 from panprivacy.service.sockets import datagram_address, datagram_socket
-from panprivacy.sources import Column
-from panprivacy.sources.log_lines import read_combined
-from panprivacy.sources.reader import Input
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 LOGGER = shutil.which("logger")
@@ -438,7 +438,7 @@ def combined(names, into):
     columns = [Column(name) for name in names]
 
     def take(lines):
-        with closing(Input(io.BytesIO(lines), None)) as file:
+        with closing(Input(io.BytesIO(lines), None, Stop())) as file:
             for batch in list(read_combined(file, columns)):  # all lines, or none
                 into.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 

@@ -17,11 +17,11 @@ import pyrage
 import pytest
 
 import panprivacy as pp
-from panprivacy.checkpoint import Checkpoint
 from panprivacy.service.batches import _hash
 from panprivacy.service.config.loading import load
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
+from panprivacy.statistics.checkpoint import Checkpoint
 from tests.commands import run_command
 from tests.service.running import HARDENED, Preloaded, Service, rows_of, wait_until
 

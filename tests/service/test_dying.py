@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyrage
 import pytest
 
-from panprivacy.checkpoint import Checkpoint
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.kept.keeper import Keeper
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
+from panprivacy.statistics.checkpoint import Checkpoint
 from panprivacy.statistics.contribution import read_parts
 from tests.service.doubles import HOUR, START, Clock, Crash
 
@@ -91,7 +91,7 @@ class Life:
     def __post_init__(self):
         named = {"stat": (EXACT,), "window": "1h", "retries": 50, "epsilon": 200, **self.given}
         named["epsilon"] = Fraction(named["epsilon"])
-        self.config = StreamConfig(ids=Ids.integers, **named)
+        self.config = StreamConfig(ids=IdKind.integers, **named)
         self.sealed = Checkpoint(self.folder / "a.sealed", recipient=str(IDENTITY.to_public()))
         self.identity = self.folder / "identity.txt"
         self.identity.write_text(f"{IDENTITY}\n")
@@ -150,7 +150,7 @@ class Life:
 @contextmanager
 def dying_files(step):
     """Let each file that is written be a step when it is, and when it has its place."""
-    with mock.patch("panprivacy.files.os.fsync", side_effect=lambda _: step()):
+    with mock.patch("panprivacy.ground.files.os.fsync", side_effect=lambda _: step()):
         yield  # nothing is synced: no machine loses its power here
 
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyrage
 import pytest
 
-from panprivacy.checkpoint import Checkpoint
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
+from panprivacy.statistics.checkpoint import Checkpoint
 from tests.commands import run_command
 
 SEVERAL = StreamConfig(
@@ -28,7 +28,7 @@ SEVERAL = StreamConfig(
     epsilon=Fraction(70),
     window="1h",
     releases=2,
-    ids=Ids.integers,
+    ids=IdKind.integers,
 )
 GROUPED = StreamConfig(
     stat=({"name": "distinct"}, {"name": "cropped-sum", "expected": 20_000, "tau": 3, "as": "sum"}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.aggregator.helper import Helper
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator.helper import Helper
+from panprivacy.devices.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     JOB,
     RESPONSES,
@@ -14,9 +14,9 @@ from panprivacy.aggregator.messages import (
     Party,
     ReportError,
 )
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.problems import AbortError, PeerError
-from panprivacy.aggregator.reports import batch_of, row_of, share_of
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.problems import AbortError, PeerError
+from panprivacy.devices.aggregator.reports import batch_of, row_of, share_of
 from tests.service.test_aggregators import REFUSED, outcomes
 from tests.service.two_servers import (
     COINS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.aggregator.batch import BatchBucket
-from panprivacy.aggregator.helper_store import Verdict
-from panprivacy.aggregator.messages import ReportError
-from panprivacy.aggregator.problems import AbortError, Reason
-from panprivacy.aggregator.shares_store import OpenedRow
+from panprivacy.devices.aggregator.batch import BatchBucket
+from panprivacy.devices.aggregator.helper_store import Verdict
+from panprivacy.devices.aggregator.messages import ReportError
+from panprivacy.devices.aggregator.problems import AbortError, Reason
+from panprivacy.devices.aggregator.shares_store import OpenedRow
 from tests.service.two_servers import histogram, task_of
 
 ADDED = BatchBucket(1, bytes(32), (1, 0, 0))

@@ -9,19 +9,20 @@ import threading
 import time
 from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
-from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
 from panprivacy.service import stream as streams
 from panprivacy.service.config.loading import load
 from panprivacy.service.engine import LocalEngine
 from panprivacy.service.kept import keeper
-from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.kept.keeper import SOON, Keeper
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
+from panprivacy.statistics.checkpoint import Checkpoint
 from tests.service.running import VISITS, Service, wait_until
 
 QUICK = 0.002
@@ -37,10 +38,10 @@ class Idle:
     def __init__(self):
         self.done, self.fails, self.unkept = [], None, False
 
-    def kept(self):
+    def mark_stored(self):
         self.unkept = False
 
-    def not_kept(self):
+    def mark_not_stored(self):
         self.done.append("not kept")
 
     def deadline(self):
@@ -64,7 +65,7 @@ class Disk:
     def __init__(self):
         self.free, self.begun, self.fails = threading.Event(), threading.Event(), None
         self.free.set()
-        self.times, self.states = [], b""
+        self.times, self.states, self.takes = [], b"", 0.0
 
     def hold(self):
         """Let the next write wait; returns when it has begun."""
@@ -77,6 +78,7 @@ class Disk:
         states = b"".join(one.state() for one in streams if isinstance(one, Stream))
         self.begun.set()
         assert self.free.wait(PATIENCE)
+        time.sleep(self.takes)
         if self.fails is not None:
             raise self.fails
         self.states = states
@@ -138,6 +140,19 @@ def test_who_waits_in_time_is_told_by_the_one_that_begins(disk):
     keeper.stop()
     assert (early, late) == ([None], [None])
     assert len(disk.times) == 2
+
+
+def test_who_waits_has_a_checkpoint_soon_and_the_disk_is_idle_in_between(disk):
+    with running([Idle()], disk, NEVER) as keeper:
+        wait_until(lambda: disk.times, PATIENCE)
+        assert [word(keeper) for _ in range(3)] == [None] * 3
+        assert len(disk.times) == 4
+        assert min(after - before for before, after in pairwise(disk.times)) >= SOON
+        time.sleep(2 * SOON)
+        assert len(disk.times) == 4, "nobody waits"
+        disk.takes = 2 * SOON
+        assert [word(keeper), word(keeper)] == [None, None]
+        assert disk.times[-1] - disk.times[-2] >= 4 * SOON, "as long as it took, after it"
 
 
 @pytest.mark.long

@@ -9,20 +9,20 @@ from hashlib import sha256
 
 import pytest
 
-from panprivacy.aggregator import leader as leader_module
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator import leader as leader_module
+from panprivacy.devices.aggregator.messages import (
     FINISH,
     INITIALIZE,
     JOB,
     RESPONSES,
     ReportError,
 )
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.problems import AbortError, PeerError
-from panprivacy.aggregator.reports import metadata_of
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.problems import AbortError, PeerError
+from panprivacy.devices.aggregator.reports import metadata_of
+from panprivacy.devices.vdaf import MODULUS
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.vdaf import MODULUS
 from tests.service.test_aggregators import ACCEPTED, outcomes
 from tests.service.two_servers import (
     histogram,

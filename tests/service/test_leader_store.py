@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.aggregator.batch import BatchBucket
-from panprivacy.aggregator.messages import ReportError
-from panprivacy.aggregator.shares_store import OpenedRow
+from panprivacy.devices.aggregator.batch import BatchBucket
+from panprivacy.devices.aggregator.messages import ReportError
+from panprivacy.devices.aggregator.shares_store import OpenedRow
 from panprivacy.errors import PanPrivacyError
 from tests.service.two_servers import copied, histogram, honest, task_of
 
@@ -69,11 +69,11 @@ def test_a_batch_closes_once_enough_came_and_none_waits(made):
 
 
 def test_an_answer_is_given_once_and_is_there_when_it_begins_again(made):
-    assert made.leader_store.given() is None
+    assert made.leader_store.stored_answer() is None
     assert made.leader_store.answer(b"one") == b"one"
     assert made.leader_store.answer(b"other") == b"one"
     made.start_leader()
-    assert made.leader_store.given() == b"one"
+    assert made.leader_store.stored_answer() == b"one"
 
 
 def test_a_job_is_judged_once_and_opened_again_with_the_same_shares_alone(made):

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError
+from panprivacy.intake.sources import Skips
 from panprivacy.service.config.stream import StdinConfig
 from panprivacy.service.incoming import listening
 from panprivacy.service.incoming.listening import DatagramThread, InputThread
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.sources import Skips
 
 
 class Source:

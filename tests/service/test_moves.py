@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 
@@ -25,7 +25,7 @@ def config(**given):
         **{
             "stat": ({"name": "density", "universe": UNIVERSE},),
             "epsilon": Fraction(300), "window": "1h", "every": "1m", "releases": 4, "moves": 0.1,
-            "ids": Ids.integers, **given,
+            "ids": IdKind.integers, **given,
         }
     )  # fmt: skip
 

@@ -15,13 +15,13 @@ import jsonschema_rs
 import pyarrow as pa
 import pytest
 
+from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.outgoing.exports import WRITERS, as_json
 from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Published
 from panprivacy.service.web import app, asked, openapi, protocol
 from panprivacy.service.web.app import application
 from panprivacy.service.web.metrics import FORMATS
-from panprivacy.sources import MEDIA_TYPES
 from panprivacy.statistics.frames import COLUMNS
 from tests.service.asking import STREAMS, client_in, ipc
 from tests.service.running import Service

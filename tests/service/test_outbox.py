@@ -10,7 +10,7 @@ import pytest
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.outgoing.outbox import PLACES, Outbox, settled
 from panprivacy.service.outgoing.payment import Payment, entries
-from panprivacy.service.outgoing.pending import Pending, Room
+from panprivacy.service.outgoing.pending import Pending, PendingSlot
 from panprivacy.service.outgoing.records import Moment, StoreError
 from panprivacy.service.outgoing.results import published
 from tests.service.test_stream import planned
@@ -23,7 +23,12 @@ def release(number, payer=None, sealed=None):
     """A release of the first window, with a payer of its own."""
     lines = entries("visits", BEGAN, ENDS, number, payer or f"{number:016x}", (Fraction(1),) * 2)
     moment = Moment("visits", BEGAN, ENDS, number, complete=True, released=BEGAN)
-    return Pending(lines, published(COUNTING.lost(), COUNTING, 0.95, moment), number, sealed)
+    return Pending(
+        lines,
+        published(COUNTING.internals.releasing.lost(), COUNTING, 0.95, moment),
+        number,
+        sealed,
+    )
 
 
 class Folder:
@@ -49,7 +54,7 @@ def make(store):
 
     def made(*, durable=False, folder=None, room=20):
         told = []
-        place = Room("visits", COUNTING, 0.95, 0 if folder is None else room)
+        place = PendingSlot("visits", COUNTING, 0.95, 0 if folder is None else room)
         outbox = Outbox(
             *(
                 store,
@@ -120,12 +125,12 @@ def test_a_release_waits_for_the_checkpoint_that_has_it(make, store):
     outbox.put(release(1))
     outbox.packed()
     outbox.put(release(2))
-    outbox.kept()
+    outbox.mark_stored()
     assert outbox.unkept
     outbox.send()
     assert numbers(store) == ([1], [0, 1])
     outbox.packed()
-    outbox.kept()
+    outbox.mark_stored()
     assert not outbox.unkept
     outbox.send()
     assert numbers(store) == ([1, 2], [0, 1, 2])
@@ -144,7 +149,7 @@ def test_who_goes_on_publishes_the_same_once(make, store, before):
     for number in (1, 2, 3):
         outbox.put(release(number))
     packed = outbox.packed()
-    outbox.kept()
+    outbox.mark_stored()
     for _ in range(before):
         outbox.send()
     for _ in range(2):
@@ -173,7 +178,7 @@ def test_a_place_is_made_by_what_can_leave(make, store):
     with pytest.raises(StoreError, match="4 answers wait for a checkpoint or the release store"):
         outbox.make_room()
     outbox.packed()
-    outbox.kept()
+    outbox.mark_stored()
     store.fail("before settle")
     with pytest.raises(StoreError, match="the disk is full"):
         outbox.make_room()

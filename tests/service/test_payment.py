@@ -31,8 +31,8 @@ def test_what_failed_for_one_window_does_not_pay_for_another(hours, store):
     failed, made = (datetime.fromtimestamp(START + hour * HOUR, UTC) for hour in hours)
     store.fail("before spend")
     with pytest.raises(StoreError):
-        payment.make(failed, failed + timedelta(hours=1), counting, 1)
-    assert payment.make(made, made + timedelta(hours=1), counting, 1)
+        payment.make(failed, failed + timedelta(hours=1), counting.internals.releasing, 1)
+    assert payment.make(made, made + timedelta(hours=1), counting.internals.releasing, 1)
     assert {line.start for line in store.ledger()} == {made}
 
 

@@ -10,8 +10,8 @@ import threading
 import httpx
 import pytest
 
-from panprivacy.aggregator.peer import STRIPPED, Peer
-from panprivacy.aggregator.problems import PeerError
+from panprivacy.devices.aggregator.peer import STRIPPED, Peer
+from panprivacy.devices.aggregator.problems import PeerError
 from tests.service.two_servers import task_of
 
 
@@ -54,7 +54,7 @@ def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
             return peer.strip(bytes(16), b"")
 
     assert answer(packed, 200, "gzip") == packed
-    monkeypatch.setattr("panprivacy.aggregator.peer._MOST_ANSWER", 1_000)
+    monkeypatch.setattr("panprivacy.devices.aggregator.peer._MOST_ANSWER", 1_000)
     assert answer(bytes(1_000)) == bytes(1_000)
     with pytest.raises(PeerError, match="something else than was asked"):
         answer(bytes(1_001))

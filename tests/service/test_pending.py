@@ -12,14 +12,14 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.errors import InputError, PanPrivacyError
-from panprivacy.programs.counting import Grouping, make_counting
+from panprivacy.intake.programs.counting import Grouping, make_counting
 from panprivacy.service.outgoing import pending
 from panprivacy.service.outgoing.payment import entries
-from panprivacy.service.outgoing.pending import NUMBERS, Pending, Room, costs
+from panprivacy.service.outgoing.pending import NUMBERS, Pending, PendingSlot, costs
 from panprivacy.service.outgoing.records import NULLABLE, Moment, Published
 from panprivacy.service.outgoing.results import published
-from panprivacy.statistics.block_plans import IN_PART
 from panprivacy.statistics.notes import note_on
+from panprivacy.statistics.soft.block_plans import IN_PART
 from panprivacy.statistics.specification import Specification
 from tests.docs.statistics import EXAMPLES
 from tests.service.test_stream import planned
@@ -43,7 +43,7 @@ def made(counting, answers, number=1, place=None, sealed=None):
 
 
 def room(counting, sealed_bytes=0):
-    return Room("visits", counting, 0.9, sealed_bytes)
+    return PendingSlot("visits", counting, 0.9, sealed_bytes)
 
 
 def same(one, other):
@@ -57,7 +57,7 @@ def test_a_release_comes_back_as_it_was_whatever_is_in_it():
     counting = planned(releases=3).make_counting()
     place = room(counting, 99)
     for number, at, sealed in ((1, 1, None), (3, 1, b"sealed"), (3, 2, b"\0" * 99)):
-        one = made(counting, counting.lost(), number, at, sealed)
+        one = made(counting, counting.internals.releasing.lost(), number, at, sealed)
         one.rows = [
             replace(row, value=value, low=-value, high=math.inf, note=note)
             for row, value, note in zip(
@@ -76,7 +76,7 @@ def test_a_release_comes_back_as_it_was_whatever_is_in_it():
 def test_all_of_a_row_but_its_numbers_and_note_is_public_before_it_is_made():
     """A new column that depends on what was counted needs a place of its own."""
     counting = planned().make_counting()
-    (*_, blank) = made(counting, counting.lost()).rows
+    (*_, blank) = made(counting, counting.internals.releasing.lost()).rows
     (*_, full) = made(counting, counting.release(confidence=0.9)).rows
     differ = {
         one.name for one in fields(Published) if getattr(blank, one.name) != getattr(full, one.name)
@@ -100,9 +100,15 @@ def test_of_each_statistic_a_release_fits_and_comes_back(text):
         counting = make_counting(
             [Specification.from_text(text)], epsilon=Fraction(40), grouping=grouping
         )
-        place, cost = room(counting), (counting.state_epsilon, counting.release_epsilon)
+        place, cost = (
+            room(counting),
+            (
+                counting.internals.releasing.state_epsilon,
+                counting.internals.releasing.release_epsilon,
+            ),
+        )
         assert costs(counting, 1) == cost
-        for answers in (counting.lost(), counting.release(confidence=0.9)):
+        for answers in (counting.internals.releasing.lost(), counting.release(confidence=0.9)):
             one = made(counting, answers)
             place.check(one)
             packed = place.packed(one)
@@ -115,14 +121,14 @@ def test_a_last_answer_that_moved_fits_with_all_that_it_may_say():
         [Specification.from_text("density,universe=99")],
         epsilon=Fraction(40), releases=3, moves=Fraction(1, 2),
     )  # fmt: skip
-    one = made(counting, counting.lost())
+    one = made(counting, counting.internals.releasing.lost())
     one.rows = [replace(row, note=f"{'more noise than signal: ' * 12}; {LAST}") for row in one.rows]
     room(counting).check(one)
 
 
 def test_what_does_not_fit_is_refused():
     counting = planned().make_counting()
-    one, place = made(counting, counting.lost()), room(counting, 4)
+    one, place = made(counting, counting.internals.releasing.lost()), room(counting, 4)
     place.check(one)
     wrong = [
         replace(one, sealed=b"12345"),
@@ -138,7 +144,7 @@ def test_what_does_not_fit_is_refused():
 def test_what_is_damaged_is_refused_in_one_line():
     counting = planned(releases=3).make_counting()
     place = room(counting, 4)
-    packed = place.packed(made(counting, counting.lost(), 2, 2, b"abcd"))
+    packed = place.packed(made(counting, counting.internals.releasing.lost(), 2, 2, b"abcd"))
     for at in range(1, pending._FRONT.size):
         for byte in (0, 0x7F, 0xFF):
             spoilt = packed[:at] + bytes([byte]) + packed[at + 1 :]
@@ -152,7 +158,7 @@ def test_what_is_damaged_is_refused_in_one_line():
 def test_a_note_that_is_not_there_is_refused():
     counting = planned().make_counting()
     place = room(counting)
-    packed = bytearray(place.packed(made(counting, counting.lost())))
+    packed = bytearray(place.packed(made(counting, counting.internals.releasing.lost())))
     packed[pending._FRONT.size + 3 * 8 * len(NUMBERS)] = 9  # after three rows of numbers
     with pytest.raises(InputError, match="damaged"):
         place.unpacked(bytes(packed), counting)

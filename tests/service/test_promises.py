@@ -16,22 +16,31 @@ import pyrage
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as families_of
 
-from panprivacy.cli.contributing import Contributing, Contribution
+from panprivacy.cli.contributing import Contributing, ContributionFile
 from panprivacy.cli.output import LossOverWindows, Printed, print_json, print_text
+from panprivacy.cli.publishing import InWindows, Schedule
 from panprivacy.cluster.gateway import ClusterStream
 from panprivacy.cluster.releaser import _Costs
-from panprivacy.dashboard.promise import StreamPromise
-from panprivacy.explain.document import as_document
-from panprivacy.explain.reading import states_in
-from panprivacy.explain.sentences import explained
-from panprivacy.guarantee import float_above, shown
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
+from panprivacy.privacy.guarantee import DAY_SECONDS, float_above, shown
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard.parts import gauges
+from panprivacy.service.dashboard.promise import StreamPromise
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.service.web.metrics import exposition
 from panprivacy.service.web.openapi import document as openapi
-from panprivacy.slices import Slice
+from panprivacy.statistics.explain.document import as_document
+from panprivacy.statistics.explain.reading import states_in
+from panprivacy.statistics.explain.sentences import explained
 from panprivacy.statistics.release import Answers
+from panprivacy.tables.slices import Slice
+from tests.dashboard.conftest import page
+from tests.service.two_servers import honest, task_of
+
+__all__ = ["page"]
 
 KEY = str(pyrage.x25519.Identity.generate().to_public())
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -48,6 +57,10 @@ KINDS = {
     "condition": 'epsilon = 2\ndelta = "d"\n' + INTEGERS
     + '[[streams.s.stat]]\nname = "moment"\nexpected = 100_000\nbound = 3\norder = 2\n',
     "moves": 'epsilon = 2\nreleases = 3\nevery = "1m"\nmoves = 400\n' + INTEGERS + DENSITY,
+    "moving threshold": 'epsilon = 2\nreleases = 2\nevery = "1m"\nmoves = 50_000\n' + INTEGERS
+    + '[[streams.s.stat]]\nname = "threshold"\nthreshold = 10\nuniverse = 100_000\n',
+    "moving sum": 'epsilon = 2\nreleases = 3\nevery = "1m"\nmoves = 50_000\n' + INTEGERS
+    + '[[streams.s.stat]]\nname = "cropped-sum"\ntau = 10\nuniverse = 100_000\n',
     "learn": THIRD + '[[streams.s.stat]]\nname = "distinct"\nexpected = "learn"\n',
     "contribute": THIRD + f'contribute = "{KEY}"\n' + INTEGERS + DENSITY,
     "running": THIRD + '[[streams.s.stat]]\nname = "running-count"\nhorizon = 100\n',
@@ -100,7 +113,7 @@ def test_the_object_has_what_each_kind_asks_for(config, promise):
     expected = {
         "contribute": config.contribute is not None and year.epsilon == 365 * promise.epsilon,
         "running": promise.adjacency == "event" and year == promise.loss,
-        "moves": year.delta == Fraction(365, 10**9),
+        "moves": year.delta == Fraction(365, 10**9) and year == promise.over(365),
     }
     kind = [
         "contribute" if config.contribute else None,
@@ -113,6 +126,18 @@ def test_the_object_has_what_each_kind_asks_for(config, promise):
         assert year.epsilon < 100 * promise.epsilon
 
 
+@pytest.mark.long
+def test_plans_whose_states_cost_the_same_have_years_of_their_own(tmp_path, store):
+    """What a window pays for is not told apart by the epsilon of its state."""
+    kinds = "moving threshold", "moving sum"
+    countings = [load_one(kind, tmp_path).make_counting() for kind in kinds]
+    assert len({one.internals.releasing.state_epsilon for one in countings}) == 1
+    years = [StreamPromise("s", load_one(kind, tmp_path)).year(store, NOW) for kind in kinds]
+    whole = [one.whole_loss for one in years]
+    assert whole == [one.guarantee.over(365) for one in countings]
+    assert whole[0] != whole[1]
+
+
 def check_document(said, promise, year):
     assert loss_of(said) == printed(promise.loss)
     assert Fraction(said["epsilon"]) >= promise.epsilon
@@ -121,6 +146,7 @@ def check_document(said, promise, year):
     assert loss_of(said["replace"]) == printed(promise.replaced)
     assert said["unseen"] == float_above(promise.unseen_loss.epsilon)
     assert said["crash"] == float_above(promise.crash)
+    assert said["crash_again"] == float_above(promise.additional_crash)
     if year is not None:
         assert loss_of(said["year"]) == printed(year)
         assert said["year"]["windows"] == 365
@@ -150,6 +176,9 @@ def test_metrics_are_read_from_it(config, stream, store, promise):
         (sample,) = families[f"panprivacy_stream_{name}"].samples
         assert sample.value == float_above(bound) >= bound
         assert sample.labels == {"stream": "s", "adjacency": promise.adjacency}
+    told = families["panprivacy_stream_info"].samples
+    assert [one.labels["condition"] for one in told] == list(promise.conditions or [""])
+    assert {(one.value, one.labels["adjacency"]) for one in told} == {(1.0, promise.adjacency)}
 
 
 def test_the_dashboard_reads_it(config, store, promise):
@@ -161,10 +190,24 @@ def test_the_dashboard_reads_it(config, store, promise):
     assert spent.loss.delta == promise.delta
 
 
+def test_the_gauges_of_the_dashboard_say_it(config, store, promise, page):
+    there = StreamPromise("s", config)
+    look = SimpleNamespace(
+        spent=there.spent(store, NOW, 0), year=there.year(store, NOW), promise=there
+    )
+    gauges(look)
+    said = " ".join(page.root.said)
+    assert f"for one {promise.adjacency}" in said
+    assert f"odds change by at most {promise.loss.says_of_odds(3)}" in said
+    year = promise.year(config.window_seconds)[1]
+    total = f"up to epsilon {year.text(3)}." if year.weak else f"of {year.text(3)}, with one seized"
+    assert (total in said) == (promise.adjacency == "user")
+
+
 def test_what_a_window_pays_for_has_its_promise(config, stream, store, promise):
     """So a later configuration does not change what it cost."""
     counting = config.make_counting()
-    stream._releases.payment.make(NOW, NOW, counting, 1)
+    stream._releases.payment.make(NOW, NOW, counting.internals.releasing, 1)
     (begun,) = store.begun("s", NOW)
     assert (begun.promise.loss, begun.promise.unseen_loss) == (promise.loss, promise.unseen_loss)
     assert (begun.windows, begun.seen) == (1, 0)
@@ -207,9 +250,19 @@ def test_the_command_line_prints_it(config, promise):
     )
 
 
+def test_the_windows_of_a_pipe_say_it(config):
+    schedule = Schedule(releases=1, every=None, window=float(DAY_SECONDS))
+    (said,) = InWindows(config.make_counting, schedule, 0.95).last()
+    own = config.make_counting().guarantee
+    assert said.loss == LossOverWindows(*own.year(DAY_SECONDS))
+    assert said.guarantee == own
+    seven = InWindows(config.make_counting, Schedule(1, None, float(DAY_SECONDS), 7), 0.95).last()
+    assert [one.loss for one in seven] == [LossOverWindows(7, own.over(7))]
+
+
 def test_a_shard_that_contributes_says_it(tmp_path):
     counting = load_one("plain", tmp_path).make_counting()
-    place = Contribution(tmp_path / "part.age", KEY, None)
+    place = ContributionFile(tmp_path / "part.age", KEY, None)
     (said,) = Contributing(counting, place, 0.95).last()
     assert said.guarantee.over(365).epsilon == 365 * counting.guarantee.epsilon
 
@@ -239,4 +292,38 @@ def test_a_cluster_reads_its_own(kind, tmp_path, store):
         cluster.guarantee,
         own.year(config.window_seconds)[1],
     )
-    assert _Costs.of(counting, 1).state_epsilon == counting.state_epsilon
+    assert _Costs.of(counting, 1).state_epsilon == counting.internals.releasing.state_epsilon
+
+
+DEVICES = {
+    "each by itself": Promise(epsilon=Fraction(1, 3)),
+    "in a sum": Promise(epsilon=Fraction(7, 3), delta=Fraction(1, 70), devices=2),
+}
+
+
+def check_devices(said, promise):
+    """What a server of devices prints: every bound rounded up, and what it is about."""
+    own = promise.guarantee
+    assert loss_of(said) == printed(own.loss)
+    assert Fraction(said["epsilon"]) >= promise.epsilon
+    assert Fraction(said["delta"]) >= promise.delta
+    assert (said["adjacency"], said["conditions"]) == ("device", list(own.conditions))
+    assert loss_of(said["replace"]) == printed(own.replaced)
+    assert said["guarantee"] == str(promise)
+    assert str(own.loss) in said["guarantee"]
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_the_leader_of_two_servers_prints_it(kind, world):
+    promise = DEVICES[kind]
+    servers = task_of(batch=2).key
+    both = world(Task.new(CountNonZero.planned(promise), promise, horizon=1, key=servers))
+    both.leader.take([honest(both.task, [1]) for _ in range(3)])
+    both.run()
+    answer = both.leader.release()
+    said = json.loads(answer)
+    check_devices(said, promise)
+    (row,) = said["answers"]
+    assert row["low"] <= row["value"] <= row["high"]
+    assert Fraction(row["epsilon"]) >= promise.epsilon
+    assert both.leader.release() == answer

@@ -577,7 +577,7 @@ def test_what_finds_no_room_goes_to_the_application(served, seen, monkeypatch):
         for _ in range(2):
             sock.sendall(post(FIRST))
             assert status_of_next(sock) == 202
-            monkeypatch.setattr(served.engine.admission, "hold_whole", full)
+            monkeypatch.setattr(served.engine.admission, "hold_complete", full)
     assert (seen.heads, seen.asked, seen.bodies) == (2, 1, [FIRST] * 2)
 
 

@@ -112,7 +112,10 @@ def test_a_price_is_that_of_the_release_of_that_place(make, store):
     releases = make(releases=3)
     counting = releases.windowed.current
     for place in (1, 2, 3):
-        assert costs(counting, place) == (counting.state_epsilon, counting.release_epsilon)
+        assert costs(counting, place) == (
+            counting.internals.releasing.state_epsilon,
+            counting.internals.releasing.release_epsilon,
+        )
         releases.make()
     releases.outbox.send()
     assert sum(line.epsilon for line in store.ledger()) == counting.guarantee.epsilon
@@ -172,13 +175,11 @@ def test_a_window_that_was_answered_before_is_not_answered_again(make, store, cl
 
 
 def test_a_window_that_was_begun_before_is_numbered_on(make, store, clock):
-    first = make(releases=3)
+    first, again = make(releases=3), make(releases=3)
     clock.now += HOUR
     end(first)
     make_one(first)
-    clock.now -= HOUR
-    again = make(releases=3)
-    clock.now += HOUR + 60
+    clock.now += 60
     again.begin()
     again.windowed.advance_once()
     again.begin_window()

@@ -18,13 +18,13 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from panprivacy import SystemCoins
 from panprivacy.audit.ideal import IdealEncryption
-from panprivacy.collector.app import CollectorApi, application
-from panprivacy.collector.store import ReportStore
+from panprivacy.devices.collector.app import CollectorApi, application
+from panprivacy.devices.collector.store import ReportStore
+from panprivacy.devices.federated.collector import ReplayError
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import CountNonZero, Task
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.federated.collector import ReplayError
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import CountNonZero, Task
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
 from panprivacy.service.outgoing.records import StoreError
 
@@ -272,7 +272,7 @@ def test_an_answer_does_not_leave_before_it_is_noted(tmp_path, opened, monkeypat
 # Over HTTP
 
 
-class Asked:
+class Request:
     """A collector that answers in this process."""
 
     def __init__(self, store):
@@ -294,7 +294,7 @@ class Asked:
 
 def test_reports_that_come_together_are_committed_together(url, opened):
     store = opened(url)
-    asked, commits = Asked(store), []
+    asked, commits = Request(store), []
     event.listen(store._engine, "commit", commits.append)
     bodies = [asked.report() for _ in range(40)]
 
@@ -309,7 +309,7 @@ def test_reports_that_come_together_are_committed_together(url, opened):
 
 def test_what_the_database_says_reaches_no_client(tmp_path, opened, caplog):
     store = opened(f"sqlite:///{tmp_path}/reports.db")
-    asked = Asked(store)
+    asked = Request(store)
     with contextlib.closing(sqlite3.connect(tmp_path / "reports.db")) as other:
         other.execute("DROP TABLE panprivacy_reports")
 
@@ -332,7 +332,7 @@ def test_what_the_database_says_reaches_no_client(tmp_path, opened, caplog):
 
 def test_health_says_that_a_store_works_again_although_nobody_sends(tmp_path, opened):
     path = tmp_path / "reports.db"
-    asked = Asked(opened(f"sqlite:///{path}"))
+    asked = Request(opened(f"sqlite:///{path}"))
 
     async def health():
         asked.api._status._task = None  # what is said may be a second old
@@ -370,7 +370,7 @@ def test_health_says_whether_the_store_works(tmp_path, opened):
     store = opened(f"sqlite:///{path}")
 
     def health():
-        asked = Asked(store)  # what is said may be a second old
+        asked = Request(store)  # what is said may be a second old
         answer = asyncio.run(asked.client.get("/healthz"))
         return answer.status_code, answer.json()["status"]
 
@@ -385,7 +385,7 @@ def test_health_says_whether_the_store_works(tmp_path, opened):
 
 def test_a_damaged_report_in_the_store_is_not_counted(tmp_path, opened):
     store = opened(f"sqlite:///{tmp_path}/reports.db")
-    asked = Asked(store)
+    asked = Request(store)
     store.add([report()])  # its row is no ciphertext of this key
     answer = asyncio.run(asked.post("/v1/release", "release"))
     assert answer.status_code == 503

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator.messages import (
     INITIALIZE,
     JOB,
     Party,
     ReportError,
 )
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.reports import dap_report, row_of
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.reports import dap_report, row_of
 from tests.service.test_aggregators import EACH, REFUSED, outcomes
 from tests.service.two_servers import (
     COINS,

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.programs.counting import Grouping, make_counting
+from panprivacy.intake.programs.counting import Grouping, make_counting
 from panprivacy.service.outgoing.records import Moment
 from panprivacy.service.outgoing.results import published
 from panprivacy.statistics.release import Answers, Lost
@@ -100,6 +100,9 @@ def test_what_is_lost_has_a_row_with_its_question_and_what_was_paid():
         ("often", 1, True),
         ("often", 2, True),
     ]
-    costs = {label: float(one.of_releases(1)) for label, one in counting.statistics.items()}
+    costs = {
+        label: float(one.internals.releasing.of_releases(1))
+        for label, one in counting.statistics.items()
+    }
     assert [row.epsilon for row in found] == [costs[row.statistic] for row in found]
     assert {row.confidence for row in found} == {0.95}

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.intake.sources import read_body
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
-from panprivacy.sources import read_body
 
 from .doubles import HOUR, Crash, Store
 from .running import Service, wait_until
@@ -24,7 +24,7 @@ def config(horizon=1_000, **given):
     return StreamConfig(
         **{
             "stat": ({"name": "running-count", "horizon": horizon},),
-            "epsilon": Fraction(40), "window": "1h", "ids": Ids.integers, **given,
+            "epsilon": Fraction(40), "window": "1h", "ids": IdKind.integers, **given,
         }
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_it_goes_on_at_its_tick_from_a_checkpoint(store, clock):
     ],
 )
 def test_no_user_column_is_needed(store, clock, kind, body):
-    stream = make(store, clock, ids=Ids.text)
+    stream = make(store, clock, ids=IdKind.text)
     stream.config.check()
     assert stream.columns.wanted() == []
     stream.take(read_body(kind, body, stream.columns.wanted()))
@@ -213,7 +213,7 @@ def test_a_tick_that_was_seen_is_never_gone_back_behind(store, clock, place):
     stream.advance()
     assert told(store) == []
     state = stream.state()
-    stream.kept()
+    stream.mark_stored()
     store.fail(place, error=Crash())
     with pytest.raises(Crash):
         stream.advance()

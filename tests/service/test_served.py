@@ -9,11 +9,11 @@ import pytest
 
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.kept.keeper import Keeper
-from panprivacy.service.served import Keeping, Served, Shown, described
+from panprivacy.service.served import Keeping, Served, WindowFacts, described
 from panprivacy.service.stream import Stream
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
-SHOWN = Shown(BEGAN, BEGAN + timedelta(days=1), 2, 1, 999)
+SHOWN = WindowFacts(BEGAN, BEGAN + timedelta(days=1), 2, 1, 999)
 
 
 @pytest.fixture(scope="module")

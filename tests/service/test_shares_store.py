@@ -6,11 +6,11 @@ import contextlib
 
 import pytest
 
-from panprivacy.aggregator import shares_store
-from panprivacy.aggregator.batch import BatchBucket
-from panprivacy.aggregator.helper_store import HelperStore
-from panprivacy.aggregator.leader_store import LeaderStore
-from panprivacy.aggregator.shares_store import OpenedRow
+from panprivacy.devices.aggregator import shares_store
+from panprivacy.devices.aggregator.batch import BatchBucket
+from panprivacy.devices.aggregator.helper_store import HelperStore
+from panprivacy.devices.aggregator.leader_store import LeaderStore
+from panprivacy.devices.aggregator.shares_store import OpenedRow
 from panprivacy.errors import PlanError
 from tests.service.two_servers import VERIFY_KEY, histogram, task_of
 

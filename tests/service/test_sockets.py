@@ -172,6 +172,38 @@ def test_a_file_that_a_dead_service_left_behind_is_replaced(tmp_path):
         client.connect(str(path))
 
 
+def test_what_a_live_program_listens_at_is_left_to_it(tmp_path):
+    path = tmp_path / "http.sock"
+    says = r"cannot listen at .*: Address already in use; name another place"
+    with socket.socket(socket.AF_UNIX) as live, socket.socket(socket.AF_UNIX) as client:
+        live.bind(str(path))
+        live.listen(0)
+        client.setblocking(False)
+        for _ in range(2):  # with a place for who connects, and without
+            with pytest.raises(PlanError, match=says), http_socket(Address(path=str(path))):
+                pass
+            client.connect_ex(str(path))
+        assert path.is_socket()
+    path.unlink()
+    path.touch()
+    with pytest.raises(PlanError, match="File exists"), http_socket(Address(path=str(path))):
+        pass
+    assert path.is_file()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too():
+    with http_socket(http_address("[::]:0")) as sock:
+        sock.listen()
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, sock.getsockname()[1])).close()
+    with opened("udp://[::]:0") as sock:
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with socket.socket(family, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"x", (host, sock.getsockname()[1]))
+            assert sock.recv(10) == b"x"
+
+
 def test_nobody_connects_before_all_else_is_ready():
     with http_socket(http_address("127.0.0.1:0")) as sock, pytest.raises(ConnectionRefusedError):
         socket.create_connection(sock.getsockname())

@@ -15,8 +15,8 @@ import pytest
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.service import stream as streams
-from panprivacy.service.batches import BusyError, Sent
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.batches import BusyError, HalvedError, Submission
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.outbox import PLACES as PLACES_TO_WAIT
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.tables import ANSWERS, LEDGER
@@ -39,7 +39,7 @@ def planned(epsilon=200, **given):
     return StreamConfig(
         stat=({"name": "incidence", "universe": USERS, "bound": 3, "exactly": "1:3"},),
         epsilon=Fraction(epsilon),
-        ids=Ids.integers,
+        ids=IdKind.integers,
         **named,
     )
 
@@ -50,7 +50,7 @@ def make(store, clock, *, durable=False, **given):
 
 def take_at_once(stream, batches, batch_id=None):
     """As `take`, for a caller who does not wait."""
-    (outcome,) = stream.take_together([Sent(batches, batch_id)], wait=False)
+    (outcome,) = stream.take_together([Submission(batches, batch_id)], wait=False)
     return outcome
 
 
@@ -92,7 +92,7 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock, caplog):
     assert published(store) == [("09:00", 1, True, 3)]
     costs = {line.number: line.epsilon for line in store.ledger()}
     counting = stream._windowed.current
-    assert costs[0] + counting.planned * costs[1] == counting.guarantee.epsilon
+    assert costs[0] + counting.internals.releasing.planned * costs[1] == counting.guarantee.epsilon
 
 
 @pytest.mark.long
@@ -104,7 +104,7 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
         ),
         epsilon=Fraction(80),
         window="1h",
-        ids=Ids.integers,
+        ids=IdKind.integers,
     )
     stream = Stream("sums", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)]))
@@ -126,7 +126,7 @@ def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
         stat=({"name": "threshold", "universe": USERS, "threshold": 10},),
         epsilon=Fraction(80),
         window="1h",
-        ids=Ids.integers,
+        ids=IdKind.integers,
     )
     stream = Stream("busy", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)], *range(200, 900)))
@@ -175,7 +175,7 @@ def test_each_answer_that_was_paid_for_is_published_under_a_name_of_its_own(
         epsilon=Fraction(1_000),
         window="1h",
         confidence=1 - 1e-9,
-        ids=Ids.integers,
+        ids=IdKind.integers,
         **given,
     )
     config.check()
@@ -206,7 +206,7 @@ def test_of_several_answers_one_that_is_lost_takes_no_other_with_it(store, clock
         stat=({"name": "distinct", "expected": 1_000}, few),
         epsilon=Fraction(100),
         window="1h",
-        ids=Ids.integers,
+        ids=IdKind.integers,
     )
     stream = Stream("visits", config, store, clock=clock)
     stream.take(batch(*range(USERS)))
@@ -416,7 +416,7 @@ def test_what_a_window_released_is_counted_in_no_other_after_a_crash(store, cloc
     keep(stream)
     stream.take(batch(3), b"b")
     clock.now += HOUR
-    stream.not_kept()
+    stream.mark_not_stored()
     stream.advance()
     assert store.log == []
     assert stream.unkept
@@ -482,7 +482,7 @@ def test_a_checkpoint_of_before_a_release_is_not_enough(store, clock):
     stream.state()
     clock.now += HOUR
     stream.advance()
-    stream.kept()
+    stream.mark_stored()
     assert stream.unkept
     assert store.log == []
     keep(stream)
@@ -546,7 +546,7 @@ def test_counting_goes_on_where_no_checkpoint_can_be_written(store, clock):
     stream.advance()
     with pytest.raises(BusyError):
         take_at_once(stream, batch(2))
-    stream.not_kept()
+    stream.mark_not_stored()
     assert take_at_once(stream, batch(2))
 
 
@@ -586,7 +586,7 @@ def test_a_disk_that_fails_keeps_no_answer_from_those_that_may_wait(store, clock
         stream.take(batch(*range(window)))
         clock.now += HOUR
         stream.advance()
-        stream.not_kept()
+        stream.mark_not_stored()
     keep(stream)
     stream.advance()
     assert [row[-1] for row in published(store)] == [0, 1, 2, 3]
@@ -596,7 +596,7 @@ def test_a_disk_that_fails_keeps_no_answer_from_those_that_may_wait(store, clock
 def test_a_window_that_no_disk_takes_loses_its_answer_after_a_while(store, clock, caplog):
     stream = make(store, clock, durable=True)
     clock.now += PLACES_TO_WAIT * HOUR
-    stream.not_kept()
+    stream.mark_not_stored()
     stream.take(batch(1), b"a")
     clock.now += HOUR
     for seconds in (0, 29):
@@ -613,7 +613,7 @@ def test_a_window_that_no_disk_takes_loses_its_answer_after_a_while(store, clock
 def keep(stream):
     """Write a checkpoint, as the keeper does."""
     state = stream.state()
-    stream.kept()
+    stream.mark_stored()
     return state
 
 
@@ -742,7 +742,7 @@ def test_a_batch_hears_at_once_that_there_is_no_room(store, clock):
 
     sender = threading.Thread(target=send)
     sender.start()
-    stream.not_kept()
+    stream.mark_not_stored()
     sender.join(5)
     assert outcomes == ["told"]
     with pytest.raises(StoreError):
@@ -765,7 +765,7 @@ def test_short_windows_go_on_without_a_disk_and_are_not_complete(store, clock):
     counted = 0
     for second in range(200):
         clock.now += 1
-        stream.not_kept()
+        stream.mark_not_stored()
         with suppress(StoreError):
             stream.advance()
         with suppress(BusyError):
@@ -856,10 +856,10 @@ def test_patience_does_not_wait_for_a_clock_that_was_set_back(store, clock):
     stream = make(store, clock)
     store.fail("before settle", times=1_000)
     fill(stream, clock)
-    clock.now -= 100 * HOUR
+    clock.now += HOUR + 100
     with pytest.raises(StoreError):
         stream.take(batch(1))
-    clock.now -= 1
+    clock.now -= 50
     assert stream.take(batch(1))
 
 
@@ -1025,7 +1025,7 @@ def test_a_restored_state_says_how_old_it_is(store, clock):
     stream = make(store, clock, durable=True)
     assert stream.described()["missing_from"] is None
     clock.now += 600
-    stream.state(), stream.kept()
+    stream.state(), stream.mark_stored()
     clock.now += 1
     state = stream.state()
     clock.now += 900
@@ -1089,47 +1089,55 @@ def test_a_clock_that_is_set_back_a_little_changes_nothing(store, clock):
     assert all(row.end >= row.start for row in store.answers())
 
 
-def test_hours_that_come_twice_are_not_released_twice(store, clock, caplog):
-    """The ledger has one line for each of them; whatever is not in it does not leave."""
+def test_windows_never_go_back(store, clock, caplog):
+    """What comes before the clock is where it was counts in the window that is open."""
     stream = make(store, clock)
     for _ in range(3):
         clock.now += HOUR
         stream.advance()
     before = published(store)
-    clock.now = START - HOUR / 2  # 8:30: the current window ends
+    clock.now = START - 100 * HOUR
     stream.advance()
-    clock.now = START + HOUR / 2  # in the window of 9:00, again
     stream.take(batch(1))
-    with pytest.raises(BudgetError, match="clock was set back"):
-        stream.release()
-    clock.now = START + HOUR
+    clock.now = START + HOUR / 2  # in the window of 9:00, again
+    stream.take(batch(2))
+    stream.release()
+    clock.now = START + 4 * HOUR
     stream.advance()
-    assert "the answer of a window is lost" in caplog.text
-    starts = Counter(line.start for line in store.ledger())
-    assert set(starts.values()) == {2}
-    assert sorted(published(store)) == [("08:30", 1, False, 0), *before, ("12:00", 1, False, 0)]
-    clock.now = START + 3.5 * HOUR  # 12:00 is known, too: it was cut short
-    stream.advance()
-    clock.now = START + 5 * HOUR
-    stream.take(batch(5))
-    stream.advance()
-    assert published(store)[-1][0] == "13:00"
-
-
-@pytest.mark.long
-def test_a_clock_that_is_set_back_is_told_once(store, clock, caplog):
-    stream = make(store, clock, window="1m", every="20s")
-    for _ in range(180):
-        clock.now += 1
-        stream.advance()
+    assert sorted(published(store)) == [*before, ("12:00", 1, False, 2), ("12:00", 2, True, 2)]
+    assert all(row.end >= row.start for row in store.answers())
     assert "lost" not in caplog.text
-    clock.now = START
-    for _ in range(600):
-        clock.now += 1
+
+
+def test_a_stream_that_begins_anew_begins_behind_its_answers(store, clock, caplog):
+    stream = make(store, clock)
+    clock.now += HOUR
+    stream.advance()
+    before = published(store)
+    clock.now = START - 100 * HOUR
+    for _ in range(3):  # also behind windows that were closed before the clock had come to them
+        again = make(store, clock)
+        again.begin()
+        again.take(batch(1))
+        again.close()
+    assert caplog.text.count("the clock was set back") == 3
+    assert sorted(published(store)) == [*before, *[("10:00", 1, False, 1)] * 3]
+    assert len({row.start for row in store.answers()}) == 4
+
+
+def test_windows_that_another_service_has_paid_for_are_told_once(store, clock, caplog):
+    stream, other = make(store, clock), make(store, clock)
+    for _ in range(3):
+        clock.now += HOUR
+        other.advance()
         stream.advance()
     assert caplog.text.count("the answer of a window is lost") == 1
+    assert "windows have answers again" not in caplog.text
+    for _ in range(2):
+        clock.now += HOUR
+        stream.advance()
     assert caplog.text.count("windows have answers again") == 1
-    assert [row[0] for row in published(store)][-1] == "09:09"
+    assert len(published(store)) == 5
 
 
 def test_answers_of_windows_that_passed_are_in_each_state_that_others_take_meanwhile(
@@ -1153,7 +1161,7 @@ def test_a_disk_that_fails_is_waited_for_once_however_many_windows_pass(store, c
     stream = make(store, clock, durable=True)
     stream.take(batch(1))
     clock.now += 5 * HOUR
-    stream.not_kept()
+    stream.mark_not_stored()
     with pytest.raises(StoreError):
         stream.take(batch(2))
     clock.now += 31
@@ -1164,7 +1172,7 @@ def test_what_is_missing_ends_after_it_begins_although_the_clock_was_ahead(store
     stream = make(store, clock, durable=True)
     stream.state()
     clock.now += 1_000
-    stream.kept()
+    stream.mark_stored()
     clock.now -= 1_000
     state = stream.state()
     again = make(store, clock, durable=True)
@@ -1273,7 +1281,7 @@ def test_a_checkpoint_is_refused_where_the_ledger_has_not_what_was_paid_before(s
     with pytest.raises(InputError, match=r"stream visits had paid .*: put the store back"):
         after.released_in(state)
     after.take(batch(1))
-    assert after.begun() == 0
+    assert after.begun() == 1
 
 
 def test_a_checkpoint_is_refused_beside_another_store_also_before_anything_was_paid(
@@ -1346,8 +1354,9 @@ def test_a_batch_is_counted_once_and_whole_or_not_at_all(store, clock):
 def test_of_what_comes_together_each_has_its_own_outcome(store, clock):
     stream = make(store, clock)
     sent = [
-        Sent(batch(1, 2), b"a"), Sent(batch(3), b"a"), Sent(batch(4) + batch(5, USERS), b"b"),
-        Sent([]), Sent(batch(6) + batch(7)), Sent(batch(8), b"b"), Sent(batch(1)),
+        Submission(batch(1, 2), b"a"), Submission(batch(3), b"a"),
+        Submission(batch(4) + batch(5, USERS), b"b"), Submission([]),
+        Submission(batch(6) + batch(7)), Submission(batch(8), b"b"), Submission(batch(1)),
     ]  # fmt: skip
     outcomes = stream.take_together(sent)
     assert [*outcomes[:2], *outcomes[3:]] == [True, False, True, True, True, True]
@@ -1363,10 +1372,15 @@ def test_of_what_comes_together_each_has_its_own_outcome(store, clock):
 
 def test_a_fault_in_one_of_several_leaves_the_others_as_they_are(store, clock):
     stream = make(store, clock)
-    outcomes = stream.take_together([Sent(batch(1), b"a"), Sent([None], b"b"), Sent(batch(2))])
+    outcomes = stream.take_together(
+        [Submission(batch(1), b"a"), Submission([None], b"b"), Submission(batch(2))]
+    )
     assert [outcomes[0], outcomes[2]] == [True, True]
     assert isinstance(outcomes[1], AttributeError)
-    assert stream.take_together([Sent(batch(1), b"a"), Sent(batch(3), b"b")]) == [False, True]
+    assert stream.take_together([Submission(batch(1), b"a"), Submission(batch(3), b"b")]) == [
+        False,
+        True,
+    ]
     stream.close()
     assert published(store) == [("09:00", 1, False, 3)]
 
@@ -1472,7 +1486,9 @@ class Threads:
         self._failures.remove(work)
 
 
-@pytest.mark.parametrize("act", ["begin", "publish", "deadline", "advance", "kept", "not_kept"])
+@pytest.mark.parametrize(
+    "act", ["begin", "publish", "deadline", "advance", "mark_stored", "mark_not_stored"]
+)
 def test_while_one_thread_changes_it_another_waits(store, clock, act):
     stream = make(store, clock)
     thread = threading.Thread(target=getattr(stream, act))
@@ -1554,10 +1570,10 @@ def totals(store):
 # Batch ids
 
 
-def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, monkeypatch):
-    """Its name is kept before its rows are counted: part of them may have been."""
+def test_a_batch_of_which_a_part_was_counted_is_never_acknowledged(store, clock, monkeypatch):
+    """Its name is kept before its rows are counted: it is neither counted again nor said to be."""
     stream = make(store, clock)
-    counting = type(stream._windowed.current)
+    counting = type(stream._windowed.current.internals.memory)
     apply = counting.apply
 
     def half(self, *batches):
@@ -1565,10 +1581,43 @@ def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, mon
         raise MemoryError
 
     monkeypatch.setattr(counting, "apply", half)
-    with pytest.raises(MemoryError):
+    with pytest.raises(HalvedError, match="memory ran out"):
         stream.take(batch(1, 2), b"name")
     monkeypatch.setattr(counting, "apply", apply)
+    with pytest.raises(HalvedError, match="do not send it again"):
+        stream.take(batch(1, 2), b"name")
+    assert stream.take(batch(3), b"other")
+    clock.now += HOUR
+    stream.advance()
+    assert published(store) == [("09:00", 1, False, 3)], "and the window is not complete"
+
+
+@pytest.mark.parametrize("where", ["room", "rows"])
+def test_without_memory_nothing_is_counted_and_the_same_batch_counts_later(
+    store, clock, monkeypatch, where
+):
+    stream = make(store, clock)
+
+    def fails(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as tight:
+        if where == "room":
+            tight.setattr("panprivacy.service.batches.check_room", fails)
+        else:
+            tight.setattr(type(stream._windowed.current.internals.memory), "prepare", fails)
+        before = stream.state()
+        with pytest.raises(MemoryError):
+            stream.take_together([Submission(batch(1, 2), b"name"), Submission(batch(3))])
+        assert stream.state() == before
+    assert stream.take_together([Submission(batch(1, 2), b"name"), Submission(batch(3))]) == [
+        True,
+        True,
+    ]
     assert not stream.take(batch(1, 2), b"name")
+    clock.now += HOUR
+    stream.advance()
+    assert published(store) == [("09:00", 1, True, 3)]
 
 
 # Windows that learn
@@ -1576,7 +1625,7 @@ def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, mon
 
 def learning(store, clock, **given):
     stat = {"name": "distinct", "expected": "learn:100:100000", "memory": 1_024}
-    config = StreamConfig(stat=(stat,), epsilon=Fraction(10), window="1h", ids=Ids.integers)
+    config = StreamConfig(stat=(stat,), epsilon=Fraction(10), window="1h", ids=IdKind.integers)
     return Stream("visitors", config, store, clock=clock, **given)
 
 
@@ -1593,7 +1642,7 @@ def learned(store, clock):
 def test_a_window_is_planned_around_what_the_last_one_published(store, clock):
     stream = learned(store, clock)
     (row,) = store.answers()
-    (expected,) = stream._windowed.current.expects
+    (expected,) = stream._windowed.current.internals.windows.expects
     assert expected == (math.floor(row.low / 4), math.ceil(4 * row.high))
     assert stream.state_bytes == len(stream.state())
     assert stream.described()["state_bytes"] == stream.state_bytes
@@ -1612,13 +1661,13 @@ def test_a_restored_window_goes_on_as_it_was_planned(store, clock):
 
 def test_an_answer_that_is_lost_leaves_the_plan_as_it_is(store, clock):
     stream = learned(store, clock)
-    before = stream._windowed.current.expects
+    before = stream._windowed.current.internals.windows.expects
     began = stream._windowed.began
     store.spend([Entry(stream.name, began, began + timedelta(hours=1), 1, Fraction(1), "other")])
     clock.now += HOUR
     stream.advance()
     assert stream._windowed.began.timestamp() == START + 2 * HOUR
-    assert stream._windowed.current.expects == before
+    assert stream._windowed.current.internals.windows.expects == before
 
 
 def test_what_a_window_learned_is_not_seen_before_its_answer_is_on_a_disk(store, clock):

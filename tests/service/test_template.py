@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.config import CheckpointConfig, Config, ReleasesConfig, ServerConfig
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.stream import StdinConfig, StreamConfig, SyslogConfig
@@ -89,6 +89,8 @@ def uncommented(header, name):
         asked = {"user": '"remote_addr"'} if "syslog" in header else {}
         if name == "pattern":
             inner, asked = inner | {"format": '"lines"'}, {}
+        if name in {"delimiter", "comment"}:
+            inner |= {"format": '"csv"'}
     lines = []
     for title, section in SECTIONS.items():
         streams = title == "[streams.visits]"
@@ -125,7 +127,7 @@ def with_statistic(kind, names):
         elif header == "[streams.visits]":
             extra = {"ids": '"integers"'} if "universe" in names else {}
             extra |= {"delta": ""} if "deletions" in names else {}
-            extra |= {"side": ""} if "left" in kinds()[kind].sizes_type.fields() else {}
+            extra |= {"side": ""} if "left" in kinds()[kind].entry.sizes.fields() else {}
             lines += [changed(line, extra) for line in section]
         else:
             lines += [re.sub(r"^(?=\w|\[)", "#", line) if "stat]]" in header else line
@@ -135,7 +137,7 @@ def with_statistic(kind, names):
 
 def needs(kind, name):
     """Each choice of further keys that one of a statistic needs."""
-    sizes = kinds()[kind].sizes_type.fields()
+    sizes = kinds()[kind].entry.sizes.fields()
     needed = {one.name: "" for one in sizes.values() if one.required}
     besides = BESIDES.get(kind, {}).get(name)
     needed |= {} if besides is None else {besides: "true", "bound": ""}
@@ -165,7 +167,7 @@ def test_each_key_of_each_statistic_can_be_uncommented(tmp_path, header, name):
         (table,) = tomllib.loads(path.read_text())["streams"]["visits"]["stat"]
         assert name in table
         (one,) = load(path).streams["visits"].specifications()
-        assert one.kind.name == kind
+        assert one.kind.entry.name == kind
 
 
 @pytest.mark.long
@@ -218,9 +220,9 @@ def test_every_statistic_with_all_its_sizes_and_questions_is_in_the_text():
     assert [table["name"] for table in stream["stat"]] == list(kinds())
     for table in stream["stat"]:
         kind = kinds()[table["name"]]
-        known = {*kind.sizes_type.fields(), *kind.query_type.fields(), "name"} - {"law"}
+        known = {*kind.entry.sizes.fields(), *kind.entry.query.fields(), "name"} - {"law"}
         assert set(table) - {"as"} == known
-        for entry in kind.sizes_type.fields().values():
+        for entry in kind.entry.sizes.fields().values():
             if entry.name in table and isinstance(entry.default, bool | int):
                 assert table[entry.name] == entry.default
 
@@ -228,7 +230,7 @@ def test_every_statistic_with_all_its_sizes_and_questions_is_in_the_text():
 def test_every_size_has_its_meaning_beside_it():
     for kind, lines in STATISTICS.items():
         text = re.sub(r"\n# *# ", " ", "\n".join(lines))
-        for record in (kinds()[kind].sizes_type, kinds()[kind].query_type):
+        for record in (kinds()[kind].entry.sizes, kinds()[kind].entry.query):
             for entry in record.fields().values():
                 needed = "needed: " if entry.required else ""
                 if entry.name != "law":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from panprivacy.aggregator.verifying import OpenedRows
-from panprivacy.federated.shares import open_leader
-from panprivacy.vdaf import Prio3Count
+from panprivacy.devices.aggregator.verifying import OpenedRows
+from panprivacy.devices.federated.shares import open_leader
+from panprivacy.devices.vdaf import Prio3Count
 from tests.service.two_servers import (
     LEADER,
     VERIFY_KEY,

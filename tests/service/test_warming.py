@@ -1,11 +1,14 @@
 """What is done before the service listens."""
 
 import gc
+from fractions import Fraction
 
 import pytest
 
+from panprivacy.intake.programs.intake import Intake
+from panprivacy.intake.sources import MEDIA_TYPES, read_body
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.incoming import warming
-from panprivacy.sources import MEDIA_TYPES, read_body
 from tests.service.asking import engine_in
 
 
@@ -31,3 +34,19 @@ def test_each_format_has_been_read_and_nothing_counted(engine, monkeypatch):
     assert gc.get_freeze_count() > frozen
     assert [stream.state() for stream in engine.streams.values()] == before
     assert {kind for kind, rows in read if rows == 1} == {*MEDIA_TYPES.values()}
+
+
+def test_a_row_of_the_first_group_is_counted_and_the_others_are_not_made(monkeypatch):
+    applied = []
+
+    class Spied(Intake):
+        def prepare(self, counting, *given):
+            checked = super().prepare(counting, *given)
+            applied.append(counting.groups)
+            return checked
+
+    monkeypatch.setattr(warming, "Intake", Spied)
+    plain = {"stat": ({"name": "distinct", "expected": "10:1000"},), "window": "1d"}
+    groups = {"by": "page", "groups": ("a", "b"), "per_user": 2}
+    warming.warm_up(StreamConfig(epsilon=Fraction(2), ids=IdKind.text, **plain, **groups))
+    assert applied == [("a",)] * (len({*MEDIA_TYPES.values()}) - 1)  # ids alone have no group

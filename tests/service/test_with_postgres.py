@@ -6,8 +6,8 @@ import contextlib
 
 import pytest
 
-from panprivacy.dashboard.board import Board
 from panprivacy.service.config.loading import load
+from panprivacy.service.dashboard.board import Board
 from panprivacy.service.outgoing.records import StoreError
 from tests.service.filled import fill
 from tests.service.running import VISITS, Service, wait_until

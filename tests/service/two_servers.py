@@ -9,27 +9,27 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.aggregator.helper import Helper
-from panprivacy.aggregator.helper_store import HelperStore
-from panprivacy.aggregator.leader import Leader
-from panprivacy.aggregator.leader_store import LeaderStore
-from panprivacy.aggregator.messages import UPLOAD
-from panprivacy.aggregator.presentation import decoded
-from panprivacy.aggregator.problems import PeerError
-from panprivacy.aggregator.reports import dap_report, upload
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.embedding import PAYLOAD_BYTES, embed
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.joint import payload_keys
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import entries
-from panprivacy.federated.shares import Sharing, embedded
-from panprivacy.federated.task import Task
-from panprivacy.federated.two_servers import TwoServers
+from panprivacy.devices.aggregator.helper import Helper
+from panprivacy.devices.aggregator.helper_store import HelperStore
+from panprivacy.devices.aggregator.leader import Leader
+from panprivacy.devices.aggregator.leader_store import LeaderStore
+from panprivacy.devices.aggregator.messages import UPLOAD
+from panprivacy.devices.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.problems import PeerError
+from panprivacy.devices.aggregator.reports import dap_report, upload
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.embedding import PAYLOAD_BYTES, embed
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.joint import payload_keys
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.rows import entries
+from panprivacy.devices.federated.shares import Sharing, embedded
+from panprivacy.devices.federated.task import Task
+from panprivacy.devices.federated.two_servers import TwoServers
+from panprivacy.devices.vdaf import MODULUS, Prio3Count
 from panprivacy.testing import SeededCoins
-from panprivacy.vdaf import MODULUS, Prio3Count
 
 COINS = SeededCoins(25)
 LEADER, HELPER = DecryptionKey.generate(COINS), DecryptionKey.generate(COINS)

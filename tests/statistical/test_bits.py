@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.cells.bits import BitCells
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.tables.cells.bits import BitCells
 
 from .checks import OFF, accepted, fits, happens, rejected
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CalibratedDistinctCount,
     CalibratedNorm,
     StableDistinctCount,

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.coins import SystemCoins
 from panprivacy.continual import METHODS, Counter
-from panprivacy.counters.running import Running, Sum
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.tables.counters.running import Running, Sum
 
 from .checks import OFF, accepted, centred, happens, rejected
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
-from panprivacy.federated import CountNonZero
+from panprivacy.devices.federated import CountNonZero
+from panprivacy.papers import local
 from panprivacy.testing import SeededCoins
 
 from .checks import accepted, centred, happens, rejected

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panprivacy.published import CalibratedTotal, LaplaceNorm
+from panprivacy.papers.published import CalibratedTotal, LaplaceNorm
 
 from .checks import (
     OFF,

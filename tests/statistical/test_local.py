@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy import local
-from panprivacy.local.frequencies import intervals
+from panprivacy.papers import local
+from panprivacy.papers.local.frequencies import intervals
 from tests.statistical.checks import OFF, accepted, centred, happens, rejected, spreads
 
 USERS, RUNS = 2_000, 1_500

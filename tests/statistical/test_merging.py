@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.merging import Merger
+from panprivacy.statistics.merging import Merger
 
 from .checks import OFF, accepted, at_most, centred, happens, rejected
 

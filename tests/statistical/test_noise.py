@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 
 from .checks import OFF, accepted, fits, fits_integers, happens, rejected
 

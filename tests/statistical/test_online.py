@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
 from tests.contract.doubles import SpyCoins
 from tests.statistical import checks
 

@@ -11,13 +11,13 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedDistinctCount,
     CroppedFirstMoment,
     CroppedHeavyHitters,
     PrimeIncidence,
 )
-from panprivacy.published.mir_moments import seen
+from panprivacy.papers.published.mir_moments import seen
 
 from .checks import OFF, accepted, at_most, centred, happens, rejected
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panprivacy.published import ContinuousDensity, DworkDensity, DworkRothDensity
+from panprivacy.papers.published import ContinuousDensity, DworkDensity, DworkRothDensity
 
 from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
 

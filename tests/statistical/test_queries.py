@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from panprivacy.queries import LinearQueries
+from panprivacy.papers.queries import LinearQueries
 from tests.statistical.checks import accepted, happens, rejected
 
 QUERIES, COLUMNS, USERS, FAILURE = 400, 60, 100, 0.05

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.counters.mechanism import variances
+from panprivacy.tables.counters.mechanism import variances
 
 from .checks import accepted, at_most, centred, happens, rejected
 

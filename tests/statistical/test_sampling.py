@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.addressing import Addressing, Levelled, Sampled
-from panprivacy.coins import SystemCoins
-from panprivacy.hashing import KEY_BYTES
-from panprivacy.ids import read_ids
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.tables.addressing import Addressing, Levelled, Sampled
+from panprivacy.tables.hashing import KEY_BYTES
+from panprivacy.tables.ids import read_ids
 
 from .checks import OFF, accepted, centred, chi_square_tail, fits, rejected, spreads
 

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 from panprivacy.audit.ideal import IdealEncryption, MemoryStorage
-from panprivacy.federated import device as device_module
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.shares import BothServers
-from panprivacy.federated.simulation import Population, _Fleet, simulate
-from panprivacy.federated.task import Task
-from panprivacy.federated.two_servers import TwoServers
+from panprivacy.devices.federated import device as device_module
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.shares import BothServers
+from panprivacy.devices.federated.simulation import DevicePopulation, _Fleet, simulate
+from panprivacy.devices.federated.task import Task
+from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 
 from .checks import OFF, accepted, centred, chi_square_tail, rejected, spreads
@@ -134,7 +134,7 @@ def test_real_ciphertexts_say_what_ideal_ones_say(kind):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 def test_answers_are_off_by_the_noise_of_the_local_model(kind):
     """No loss: the deviation is that of a count that is randomised at the end."""
-    population = Population(devices=100, ticks=2, events=Fraction(1, 2))
+    population = DevicePopulation(devices=100, ticks=2, events=Fraction(1, 2))
     coins, off = SeededCoins(6), []
     for _ in range(RUNS):
         key = IdealEncryption()

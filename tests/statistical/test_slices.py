@@ -15,7 +15,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cluster.routing import Router
-from panprivacy.programs.counting import numbered
+from panprivacy.intake.programs.counting import numbered
 
 from .checks import OFF, accepted, chi_square_tail, rejected
 from .test_merging import IDS, INCIDENCES, SETTINGS, STATES, contributions

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pyrage
 import pytest
 
-from panprivacy.sources import text
+from panprivacy.intake.sources import text
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panprivacy.coins import SystemCoins
+from panprivacy.privacy.coins import SystemCoins
 
 
 class Scripted(SystemCoins):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column, open_source
+from panprivacy.intake.sources import Column, open_source
 
 USER = Column("user")
 DELTA = Column("delta", integers=True)

@@ -8,8 +8,8 @@ from collections import Counter as Tally
 import numpy as np
 import pytest
 
-from panprivacy.counters.accumulator import Accumulator
-from panprivacy.counters.mechanism import variances
+from panprivacy.tables.counters.accumulator import Accumulator
+from panprivacy.tables.counters.mechanism import variances
 from tests.unit.test_counters import ONE, Given, Streams, taken
 
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import PlanError
-from panprivacy.ids import read_ids
-from panprivacy.sources import Column, Prefixes, open_source
-from panprivacy.sources.addresses import read_addresses
+from panprivacy.intake.sources import Column, Prefixes, open_source
+from panprivacy.intake.sources.addresses import read_addresses
+from panprivacy.tables.ids import read_ids
 from tests.unit.reading import SECRET, batches, from_file, from_pipe, refusal
 
 WHOLE = Prefixes()
@@ -237,7 +237,7 @@ def written(kind, users):
 class TestEveryFormat:
     @pytest.fixture(autouse=True)
     def _small_blocks(self, monkeypatch):
-        monkeypatch.setattr("panprivacy.sources.text.BLOCK_BYTES", 50)
+        monkeypatch.setattr("panprivacy.intake.sources.text.BLOCK_BYTES", 50)
 
     def test_addresses(self, tmp_path, kind):
         data = written(kind, ["::1", "1.2.3.4", "::FFFF:1.2.3.77"] * 9)

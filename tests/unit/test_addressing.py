@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy import addressing as addresses
-from panprivacy.addressing import MAX_UNIVERSE, Direct, Hashed, Levelled, Rows, Sampled
 from panprivacy.errors import InputError
-from panprivacy.ids import PIECE_ROWS, read_ids
+from panprivacy.tables import addressing as addresses
+from panprivacy.tables.addressing import MAX_UNIVERSE, CellBatch, Direct, Hashed, Levelled, Sampled
+from panprivacy.tables.ids import PIECE_ROWS, read_ids
 
 KEYS = st.binary(min_size=16, max_size=16)
 SIZES = pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_threads_mark_what_one_thread_does_and_each_row_once(threads, monkeypatc
     addressing = Levelled(3, 64, a_key(threads))
     users = np.arange(60) * 7
     batch = [read_ids(part)[0] for part in np.split(users, [10, 10, 20, 45])]
-    rows = Rows(addressing, batch)
+    rows = CellBatch(addressing, batch)
     parts = rows._parts(3)
     assert len(parts) == threads
     held = [row for part in parts for ids in part for row in ids.values.tolist()]

@@ -7,9 +7,9 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from panprivacy.aggregator.batch import BatchBucket, read_shares, share_bytes
+from panprivacy.devices.aggregator.batch import BatchBucket, read_shares, share_bytes
+from panprivacy.devices.vdaf import MODULUS
 from panprivacy.errors import InputError
-from panprivacy.vdaf import MODULUS
 
 NAMES = [b"a" * 16, b"b" * 16, b"c" * 16]
 OUTPUTS = np.array([[1, MODULUS - 1], [2, 5], [4, 9]], np.uint64)

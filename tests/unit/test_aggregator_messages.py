@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.aggregator.messages import (
+from panprivacy.devices.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
     ERRORS,
@@ -24,16 +24,16 @@ from panprivacy.aggregator.messages import (
     BatchSelector,
     Extension,
     HpkeCiphertext,
-    Report,
     ReportError,
     ReportMetadata,
     ReportShare,
+    UploadedReport,
     UploadStatus,
     VerifyInit,
     VerifyResp,
     base64,
 )
-from panprivacy.aggregator.presentation import decoded
+from panprivacy.devices.aggregator.presentation import decoded
 from panprivacy.errors import InputError
 
 ID, OTHER = bytes(range(16)), bytes(16)
@@ -53,12 +53,12 @@ WRITTEN = [
     (CIPHERTEXT, LEADERS, LEADERS_HEX),
     (
         REPORT,
-        Report(PLAIN, b"public", LEADERS, HELPERS),
+        UploadedReport(PLAIN, b"public", LEADERS, HELPERS),
         PLAIN_HEX + "00000006" + b"public".hex() + LEADERS_HEX + HELPERS_HEX,
     ),
     (
         REPORT,
-        Report(EXTENDED, b"", HELPERS, HELPERS),
+        UploadedReport(EXTENDED, b"", HELPERS, HELPERS),
         ID.hex()
         + "00" * 8
         + "000a"
@@ -69,7 +69,7 @@ WRITTEN = [
     (UPLOAD, (), ""),
     (
         UPLOAD,
-        (Report(PLAIN, b"", LEADERS, HELPERS),) * 2,
+        (UploadedReport(PLAIN, b"", LEADERS, HELPERS),) * 2,
         (PLAIN_HEX + "00000000" + LEADERS_HEX + HELPERS_HEX) * 2,
     ),
     (

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from panprivacy.aggregator.messages import base64
-from panprivacy.aggregator.problems import AbortError, PeerError, Reason
+from panprivacy.devices.aggregator.messages import base64
+from panprivacy.devices.aggregator.problems import AbortError, PeerError, Reason
 from panprivacy.errors import PanPrivacyError
 
 

@@ -12,7 +12,7 @@ from panprivacy_launcher import hardened
 PATIENCE = 120
 SCRIPT = """
 import ctypes, json, sys
-from panprivacy.hygiene.allocator import has_spare_words, leave_spare_words
+from panprivacy.ground.hygiene.allocator import has_spare_words, leave_spare_words
 
 if "with" in sys.argv:
     leave_spare_words()

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError
-from panprivacy.ids import read_ids
-from panprivacy.sources import (
+from panprivacy.intake.sources import (
     Column,
     read_body,
 )
+from panprivacy.tables.ids import read_ids
 from tests.unit.test_arrow_messages import DAMAGED
 from tests.unit.test_bodies import (
     ADDRESS,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from panprivacy.sources import (
+from panprivacy.intake.sources import (
     arrow_messages,
 )
 from tests.unit.test_bodies import TOO_LARGE, arrow_bytes, file_bytes, views
@@ -95,9 +95,9 @@ def bombs():
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from panprivacy._kernels import compile_kernels
+from panprivacy.ground.kernels import compile_kernels
 from panprivacy.errors import InputError
-from panprivacy.sources import Column, read_body
+from panprivacy.intake.sources import Column, read_body
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

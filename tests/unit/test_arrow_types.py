@@ -16,7 +16,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import InputError
-from panprivacy.ids import read_deltas, read_ids
+from panprivacy.tables.ids import read_deltas, read_ids
 from tests.unit.test_ids import read
 
 UUIDS = [uuid.UUID(int=n << 64 | n) for n in (1, 2, 1)]
@@ -166,7 +166,7 @@ def test_a_column_of_this_type_is_refused_in_one_line(case, column):
     reads = {
         "ids": read_ids,
         "deltas": lambda column: read_deltas(column, len(column)),
-        "groups": lambda column: groups().prepare(np.arange(len(column)), column),
+        "groups": lambda column: groups().internals.memory.prepare(np.arange(len(column)), column),
     }
     with pytest.raises(InputError) as caught:
         reads[column](given)
@@ -194,7 +194,7 @@ def test_groups_of_this_type_are_not_passed_over_as_others(case):
 @pytest.mark.parametrize("case", ["runs of texts", "dictionary of views", "Polars categories"])
 def test_groups_of_encoded_texts_are_matched(case):
     given, _ = IDS[case]
-    found = groups(ignore_others=True).prepare(np.arange(3), given)
+    found = groups(ignore_others=True).internals.memory.prepare(np.arange(3), given)
     assert found[0] is not None
     assert found[1] is None
 

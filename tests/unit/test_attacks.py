@@ -14,8 +14,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit.attacks import (
     ATTACKS,
+    AttackResult,
     Finding,
-    Outcome,
     decoding,
     dictionary,
     heavy_hitters,
@@ -37,11 +37,11 @@ from panprivacy.audit.attacks.reconstruction import (
     sparse_vectors,
     unions,
 )
-from panprivacy.audit.attacks.seized import Seized, shuffled, tossed, whole_numbers
-from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog
+from panprivacy.audit.attacks.seized import Seized, integers, shuffled, tossed
+from panprivacy.audit.attacks.sketches import HyperLogLog, LinearCounting
 from panprivacy.audit.binomial import upper_quantile
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
+from panprivacy.privacy.coins import SystemCoins
 from tests.commands import run_command
 
 NAMES = ["dictionary", "replay", "snapshots", "decoding", "heavy-hitters"]
@@ -92,7 +92,7 @@ def test_there_are_five_attacks_and_no_one_can_add_to_them():
 @pytest.mark.parametrize("name", QUICK)
 def test_each_attack_goes_as_stated(name, epsilon):
     outcome = ATTACKS[name](epsilon)
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, AttackResult)
     assert outcome.ok, outcome.findings
     assert (outcome.name, outcome.epsilon) == (name, float(epsilon))
 
@@ -205,7 +205,7 @@ def test_an_announcement_that_changes_nothing_is_found_out(monkeypatch):
         __slots__ = ()
 
         def announce_intrusion(self):
-            self._state.intrusions += 1
+            self.internals.memory.now.intrusions += 1
 
     monkeypatch.setattr(snapshots, "Density", Careless)
     outcome = ATTACKS["snapshots"](1)
@@ -214,7 +214,9 @@ def test_an_announcement_that_changes_nothing_is_found_out(monkeypatch):
 
 
 def test_an_attack_that_fails_on_an_ordinary_program_is_not_ok(monkeypatch):
-    monkeypatch.setattr(Bitmap, "may_hold", lambda _, people: np.arange(len(people)) % 2 > 0)
+    monkeypatch.setattr(
+        LinearCounting, "may_hold", lambda _, people: np.arange(len(people)) % 2 > 0
+    )
     outcome = ATTACKS["dictionary"](1)
     assert not outcome.ok
     assert outcome.verdict == "The attack fails where it was to succeed: bitmap."
@@ -287,7 +289,7 @@ def test_a_bound_with_its_slack_is_the_limit(bounded):
     assert not above.as_stated
 
 
-@pytest.mark.parametrize("kind", [Bitmap, HyperLogLog])
+@pytest.mark.parametrize("kind", [LinearCounting, HyperLogLog])
 def test_a_sketch_never_forgets_and_depends_on_its_key(kind):
     members = np.arange(3_000)
     answers = []
@@ -318,7 +320,7 @@ def test_a_seized_state_is_the_state():
 def test_least_squares_decodes_within_a_tenth_of_the_root():
     came = tossed(COINS, 100)
     queries = tossed(COINS, 600 * 100).reshape(600, 100).astype(float)
-    assert (least_squares(queries, queries @ came + whole_numbers(COINS, 1, 600)) == came).all()
+    assert (least_squares(queries, queries @ came + integers(COINS, 1, 600)) == came).all()
 
 
 def test_least_absolute_decodes_where_least_squares_does_not():

@@ -10,7 +10,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import EnumeratedCoins
 from panprivacy.audit.shards import CoinsOf, PlainSums, TwoShards, TwoSlices
-from panprivacy.hashing import KEY_BYTES
+from panprivacy.tables.hashing import KEY_BYTES
 
 COINS = EnumeratedCoins(tail=4)
 

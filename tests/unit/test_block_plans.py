@@ -10,10 +10,10 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import count_range
-from panprivacy.planning.request import Request
-from panprivacy.statistics.block_plans import refused
 from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.statistics.soft.block_plans import refused
+from panprivacy.tables.planning.blocks import count_range
+from panprivacy.tables.planning.request import Request
 from tests.commands import run_command
 
 

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.ids import read_ids
-from panprivacy.sources import (
+from panprivacy.intake.sources import (
     MEDIA_TYPES,
     Column,
     Prefixes,
@@ -22,6 +21,7 @@ from panprivacy.sources import (
     open_source,
     read_body,
 )
+from panprivacy.tables.ids import read_ids
 
 USER = Column("user")
 DELTA = Column("delta", integers=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from panprivacy.cells.additive import _clipped_product
+from panprivacy.tables.cells.additive import _clipped_product
 
 
 def test_clipped_cells_are_multiplied_as_whole_numbers():

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.cells.bits import BitCells, keep_probability, worst_ratio
-from panprivacy.guarantee import exp_bounds, randomised_response
+from panprivacy.privacy.guarantee import exp_bounds, randomised_response
+from panprivacy.tables.cells.bits import BitCells, keep_probability, worst_ratio
 from panprivacy.testing import SeededCoins
 
 SIZES = [1, 7, 8, 9, 63, 64, 65, 1_000]

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.cells.cropped import CroppedCells
+from panprivacy.tables.cells.cropped import CroppedCells
 
 REACH = 400
 NOISE = np.arange(-REACH, REACH + 1)

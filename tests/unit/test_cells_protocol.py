@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panprivacy.cells.protocol import PresenceCells, sum_runs, with_deltas
+from panprivacy.tables.cells.protocol import PresenceCells, sum_runs, with_deltas
 
 
 class Plain(PresenceCells):
@@ -61,4 +61,4 @@ def test_shown_cells_are_whole_numbers_of_their_own():
     shown = Plain().shown(table)
     assert shown.dtype == np.int64
     assert shown.tolist() == table.tolist()
-    assert (Plain.tells_presence, Plain().slots_per_cell) == (True, 1)
+    assert (Plain.is_presence, Plain().slots_per_cell) == (True, 1)

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.cells import shapes
-from panprivacy.cells.law import Law
-from panprivacy.cells.shapes import Shape
+from panprivacy.tables.cells import shapes
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.cells.shapes import Shape
 
 SHAPES = [Shape(2, 2, 3, 1), Shape(2, 8, 11, 3), Shape(10, 50, 57, 16), Shape(100, 250, 283, 80)]
 
@@ -34,7 +34,7 @@ def test_a_price_is_that_of_the_law_and_above_the_limit(shape, epsilon):
     law = Law.shaped(*sizes, epsilon)
     price = spectral_price(law, shape.question())
     assert shape.price(epsilon) == pytest.approx(price, rel=1e-6)
-    assert shape.least_price(epsilon) <= price
+    assert shape.price_bound(epsilon) <= price
     assert len(shape.members()) == shape.size
 
 
@@ -50,7 +50,7 @@ def test_no_law_of_its_loss_comes_below_the_limit(epsilon):
             for one in weights:
                 law = Law.of(np.rint(one * 2**20).astype(int).tolist())
                 # Rounded weights may lose a little more than epsilon.
-                assert spectral_price(law, shape.question()) > 0.999 * shape.least_price(epsilon)
+                assert spectral_price(law, shape.question()) > 0.999 * shape.price_bound(epsilon)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.cells.threshold import rounded_to
+from panprivacy.tables.cells.threshold import rounded_to
 from panprivacy.testing import SeededCoins
 
 

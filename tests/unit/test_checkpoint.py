@@ -12,8 +12,8 @@ import pyrage
 import pytest
 
 import panprivacy as pp
-from panprivacy import files
 from panprivacy.errors import InputError, PlanError
+from panprivacy.ground import files
 from tests.commands import run_command
 
 KEY = pyrage.x25519.Identity.generate()
@@ -93,7 +93,7 @@ def test_a_checkpoint_is_explained(checkpoint, identity, tmp_path):
     path = tmp_path / "state.sealed"
     result = run_command("explain", path, "--identity", identity)
     assert result.code == 0, result.stderr
-    assert "exactly t times" in result.stdout
+    assert "a total of exactly t" in result.stdout
 
 
 def test_the_size_does_not_depend_on_the_stream(checkpoint, tmp_path):
@@ -208,7 +208,7 @@ def test_another_file_is_not_written_through_a_link(checkpoint, tmp_path):
 KILLED = """
 import os, random, signal, sys, time
 import panprivacy as pp
-from panprivacy import files
+from panprivacy.ground import files
 path, recipient, identity, trials = *sys.argv[1:4], int(sys.argv[4])
 
 def make():
@@ -264,8 +264,10 @@ def test_the_key_of_a_file_is_overwritten_before_the_file_is_written(checkpoint,
     done = []
     encrypt = pyrage.encrypt
     monkeypatch.setattr(pyrage, "encrypt", lambda *given: done.append("sealed") or encrypt(*given))
-    monkeypatch.setattr("panprivacy.sealing.wipe_stack", lambda: done.append("wiped"))
-    monkeypatch.setattr("panprivacy.checkpoint.replace_file", lambda *_: done.append("written"))
+    monkeypatch.setattr("panprivacy.ground.sealing.wipe_stack", lambda: done.append("wiped"))
+    monkeypatch.setattr(
+        "panprivacy.statistics.checkpoint.replace_file", lambda *_: done.append("written")
+    )
     checkpoint.write(statistics())
     assert done == ["sealed", "wiped", "written"]
 
@@ -310,7 +312,7 @@ def test_a_shard_that_goes_on_does_so_after_the_announcement(checkpoint, identit
     checkpoint.contribute(count)
     after = resumed(checkpoint, identity, intrusions=1)
     assert after.state() == count.state()
-    assert (after.releases, after.announced) == (1, 1)
+    assert (after.releases, after.internals.memory.announced) == (1, 1)
     assert after.ledger.spent == count.ledger.spent
     checkpoint.contribute(after)
     with pytest.raises(InputError, match="nothing is left"):
@@ -331,7 +333,7 @@ def test_wherever_it_crashes_a_shard_contributes_once(checkpoint, identity, plac
         raise CrashError
 
     with (
-        mock.patch("panprivacy.checkpoint.replace_file", crashing),
+        mock.patch("panprivacy.statistics.checkpoint.replace_file", crashing),
         pytest.raises(CrashError),
     ):
         left.append(checkpoint.contribute(count))
@@ -342,7 +344,7 @@ def test_wherever_it_crashes_a_shard_contributes_once(checkpoint, identity, plac
         return
     after = resumed(checkpoint, identity, intrusions)
     made = place == "after"
-    assert (after.releases, after.announced) == (made, made)
+    assert (after.releases, after.internals.memory.announced) == (made, made)
     left += [checkpoint.contribute(after), shard(intrusions).contribute()]
     if not made:
         assert pp.merge(left).value == pytest.approx(200, abs=90)
@@ -353,7 +355,7 @@ def test_a_contribution_that_cannot_be_known_does_not_leave(checkpoint, identity
     checkpoint.write([count])
     full = OSError(28, "No space left on device")
     with (
-        mock.patch("panprivacy.files.os.fsync", side_effect=full),
+        mock.patch("panprivacy.ground.files.os.fsync", side_effect=full),
         pytest.raises(OSError, match="No space"),
     ):
         checkpoint.contribute(count)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
+from panprivacy.papers import local
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2, 4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.aggregator import secrets, server
+from panprivacy.devices.aggregator import secrets, server
 from tests.commands import run_command
 
 

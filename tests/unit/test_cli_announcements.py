@@ -16,6 +16,10 @@ class Pipe:
 
     size, woken, announced = None, 0, 0
 
+    @property
+    def internals(self):
+        return SimpleNamespace(memory=self)
+
     def wake(self):
         self.woken += 1
 

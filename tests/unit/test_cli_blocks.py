@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.programs.pictures import throw_away_cells
+from panprivacy.intake.programs.pictures import throw_away_cells
 from panprivacy.statistics.release import Answers
 from tests.commands import run_command
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.collector import secrets, server
+from panprivacy.devices.collector import secrets, server
 from tests.commands import run_command
 
 

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from panprivacy.cli.contributing import Contributing, Contribution
+from panprivacy.cli.contributing import Contributing, ContributionFile
 from panprivacy.cli.output import Printed
-from panprivacy.guarantee import Guarantee
-from panprivacy.programs.counting import make_counting
+from panprivacy.intake.programs.counting import make_counting
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
@@ -22,7 +22,7 @@ def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards
     part = tmp_path / "x.part"
     words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
     given = "--contribute", part, "--recipient", keys[1]
-    with mock.patch("panprivacy.files.os.fsync", side_effect=OSError(28, "No space left")):
+    with mock.patch("panprivacy.ground.files.os.fsync", side_effect=OSError(28, "No space left")):
         assert "No space left" in refused(run_command("run", *words, *given))
     assert [one.name for one in tmp_path.iterdir() if "part" in one.name] == []
 
@@ -36,8 +36,8 @@ def test_a_contribution_says_what_it_is_in_json(shards, keys):
 
 def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
     said = Printed(Answers([]), Guarantee(Fraction(4)), 8, 0.95, interrupted=True)
-    counting = mock.Mock(spec=["check_parts"])
-    given = Contribution(tmp_path / "x", "age1", None)
+    counting = mock.Mock(spec=["internals"])
+    given = ContributionFile(tmp_path / "x", "age1", None)
     Contributing(counting, given, 0.95).shows(as_json=True)(said)
     assert json.loads(capsys.readouterr().out)["interrupted"] is True
 
@@ -47,7 +47,7 @@ def test_what_was_cut_short_does_not_look_complete(shards, keys):
     parts = parts_of(shards[:2], keys)
     part = shards[2].with_suffix(".part")
     counting = make_counting([Specification.from_text(STAT)], epsilon=Fraction(4))
-    contributing = Contributing(counting, Contribution(part, keys[1], None), 0.95)
+    contributing = Contributing(counting, ContributionFile(part, keys[1], None), 0.95)
     list(contributing.last(complete=False))
     result = merge([*parts, part], keys, "--json")
     assert json.loads(result.stdout)["interrupted"] is True

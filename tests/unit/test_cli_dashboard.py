@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from panprivacy.dashboard import server
 from panprivacy.service.config import loading
+from panprivacy.service.dashboard import server
 from tests.commands import run_command
 
 
@@ -21,7 +21,7 @@ def test_pages_are_served_of_a_configuration(monkeypatch, tmp_path):
 
 
 def test_a_bad_configuration_is_told_before_the_pages_are_missed(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "panprivacy.dashboard.server", None)
+    monkeypatch.setitem(sys.modules, "panprivacy.service.dashboard.server", None)
     result = run_command("dashboard", tmp_path / "none.toml")
     assert result.code == 2
     assert "none.toml" in result.stderr

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from panprivacy.cli.demonstration import Demonstration
-from panprivacy.ids import read_ids
-from panprivacy.programs.intake import Read
+from panprivacy.intake.programs.intake import ReadRows
+from panprivacy.tables.ids import read_ids
 from tests.commands import run_command
 from tests.unit.test_arrow_types import IDS
 from tests.unit.test_cli_run import answers
@@ -37,7 +37,7 @@ def test_users_of_every_type_that_is_counted_are_told_apart(case):
     column = users if isinstance(users, pa.Array) else pa.array(expected)
     demonstration = Demonstration()
     for _ in range(2):
-        demonstration.observe(Read(column, None, None, None), 3)
+        demonstration.observe(ReadRows(column, None, None, None), 3)
     assert sum(map(len, read_ids(column))) == 3
     states, _ = demonstration._states(None)
     assert sorted(states.tolist()) == [2, 4]
@@ -53,18 +53,18 @@ def test_equal_users_of_different_types_are_one():
         pa.array([b"7", b"-1"], pa.binary_view()),
         pa.array(["7", "-1"]).dictionary_encode(),
     ):
-        demonstration.observe(Read(users, pa.array([1, 2], pa.uint8()), None, None), 2)
+        demonstration.observe(ReadRows(users, pa.array([1, 2], pa.uint8()), None, None), 2)
     states, last = demonstration._states(None)
     assert sorted(states.tolist()) == [5, 10]
     assert sorted(last.tolist()) == [1, 2]
-    demonstration.observe(Read(pa.array(["18446744073709551616", "07"]), None, None, None), 2)
+    demonstration.observe(ReadRows(pa.array(["18446744073709551616", "07"]), None, None, None), 2)
     assert len(demonstration._states(None)[0]) == 4
 
 
 def test_where_events_are_counted_any_column_may_come_first():
     demonstration = Demonstration()
-    demonstration.observe(Read(pa.array([[1.5], []]), None, None, None), 2)
-    demonstration.observe(Read(pa.nulls(3), None, None, None), 3)
+    demonstration.observe(ReadRows(pa.array([[1.5], []]), None, None, None), 2)
+    demonstration.observe(ReadRows(pa.nulls(3), None, None, None), 3)
     assert demonstration._states(None)[0].sum() == 5
 
 

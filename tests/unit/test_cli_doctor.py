@@ -7,7 +7,7 @@ import json
 import pytest
 
 from panprivacy.cli import doctor
-from panprivacy.hygiene.doctor import Measure
+from panprivacy.ground.hygiene.doctor import Measure
 from tests.commands import run_command
 
 GOOD = Measure(name="swap", ok=True, says="there is none", fix="turn it off")

@@ -41,7 +41,7 @@ def test_key_and_cells_are_not_shown(name, arguments, file):
     statistic = STATISTICS[name](coins=SeededCoins(5))
     file.write_bytes(statistic.state())
     printed = run_command("explain", file, *arguments).stdout
-    state = statistic._state
+    state = statistic.internals.memory.now
     blank = state.table.copy()
     blank[:] = 0
     file.write_bytes(

@@ -66,7 +66,7 @@ def test_the_command_refuses_in_one_line(words, message):
 
 
 def test_without_the_extra_the_command_says_how_to_get_it():
-    with mock.patch.dict(sys.modules, {"panprivacy.federated.elgamal": None}):
+    with mock.patch.dict(sys.modules, {"panprivacy.devices.federated.elgamal": None}):
         found = run_command(*SMALL)
     assert found.code == 2
     assert "pip install 'panprivacy[federated]'" in found.stderr

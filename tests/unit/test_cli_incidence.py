@@ -14,8 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy.programs.counting import make_counting
-from panprivacy.programs.pictures import draw_states, throw_away_cells
+from panprivacy.intake.programs.counting import make_counting
+from panprivacy.intake.programs.pictures import draw_states, throw_away_cells
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command

@@ -16,9 +16,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.merge import merge as merge_files
 from panprivacy.errors import PlanError
-from panprivacy.merging import Merger
-from panprivacy.sealing import seal
-from panprivacy.statistics.release import Answers
+from panprivacy.ground.sealing import seal
+from panprivacy.statistics.merging import Merger
 from tests.commands import run_command
 
 SECRET = 4_711
@@ -39,6 +38,11 @@ def parts_of(shards, keys, *arguments, **given):
 
 def merge(parts, keys, *arguments):
     return run_command("merge", *parts, "--identity", keys[0], *arguments)
+
+
+def numbers_in(listed):
+    """The random numbers of contributions in a list."""
+    return re.findall("(?<![^ \n])[0-9a-f]{4,}(?![^ \n])", listed.read_text())
 
 
 def refused(result):
@@ -134,26 +138,43 @@ def test_contributions_are_merged_once(shards, keys):
     assert "was merged already" in refused(merge(parts[1:], keys))
 
 
-def test_a_crash_before_the_answer_loses_it(shards, keys):
+def test_a_crash_while_the_answer_is_made_spends_nothing(shards, keys):
     parts = parts_of(shards, keys)
+    before = [part.read_bytes() for part in parts]
     with (
-        mock.patch.object(Merger, "release", side_effect=RuntimeError),
+        mock.patch.object(Merger, "answers", side_effect=RuntimeError),
         pytest.raises(RuntimeError),
     ):
         merge(parts, keys)
-    assert "was merged already" in refused(merge(parts, keys))
+    assert [part.read_bytes() for part in parts] == before
+    assert merge(parts, keys).code == 0
+
+
+def test_an_answer_that_was_not_printed_is_in_the_files_and_in_the_list(shards, keys):
+    parts = parts_of(shards, keys)
+    copies = [part.read_bytes() for part in parts]
+    with (
+        mock.patch("panprivacy.cli.merge.print_text", side_effect=RuntimeError),
+        pytest.raises(RuntimeError),
+    ):
+        merge(parts, keys)
+    noted = [part.read_text().splitlines()[-1] for part in parts]
+    (line,) = keys[0].with_name("identity.txt.merged").read_text().splitlines()
+    assert [line[line.index("{") :]] * 3 == noted
+    (row,) = json.loads(noted[0])["answers"]
+    assert abs(row["value"] - 6_000) < 900  # seven deviations
+    assert refused(merge(parts, keys)).endswith("the answer is in that file")
+    for part, copy in zip(parts, copies, strict=True):
+        part.write_bytes(copy)
+    assert refused(merge(parts, keys)).endswith("its answer is in identity.txt.merged")
 
 
 def test_a_disk_that_is_full_releases_nothing_and_spends_nothing(shards, keys):
     parts = parts_of(shards, keys)
     before = [part.read_bytes() for part in parts]
     full = [None, OSError(28, "No space left on device")]
-    with (
-        mock.patch("panprivacy.files.os.fsync", side_effect=full),
-        mock.patch.object(Merger, "release") as released,
-    ):
+    with mock.patch("panprivacy.ground.files.os.fsync", side_effect=full):
         assert "No space left" in refused(merge(parts, keys))
-    assert not released.called
     assert [part.read_bytes() for part in parts] == before
     assert not list(parts[0].parent.glob("*.new"))
     assert merge(parts, keys).code == 0
@@ -213,21 +234,21 @@ def test_a_copy_under_another_name_is_known_in_later_merges(shards, keys, tmp_pa
     assert merge(parts, keys).code == 0
     listed = keys[0].with_name("identity.txt.merged")
     assert listed.stat().st_mode & 0o777 == 0o600
-    numbers = listed.read_text().split()
+    numbers = numbers_in(listed)
     assert len(set(numbers)) == 3
     message = refused(merge([again[0], copy], keys))
     assert message.endswith(
         f"{copy} is a copy of a contribution that was merged already: once more would be another "
-        "release of its users"
+        "release of its users; its answer is in identity.txt.merged"
     )
     assert copy.read_bytes() == before
     assert again[0].read_bytes().startswith(b"age-encryption")
     assert merge(again, keys).code == 0
-    assert listed.read_text().split()[:3] == numbers
-    assert len(listed.read_text().split()) == 5
+    assert numbers_in(listed)[:3] == numbers
+    assert len(numbers_in(listed)) == 5
 
 
-def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, keys):
+def test_the_list_is_locked_and_on_the_disk_before_an_answer_is_shown(shards, keys):
     """It has a number for each statistic of each contribution."""
     parts = parts_of(shards, keys, "--stat", "density,universe=5000", epsilon=9)
     done, flock, fsync = [], fcntl.flock, os.fsync
@@ -240,14 +261,13 @@ def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, ke
 
         return noting
 
-    def answer(*_):
+    def shown(_):
         done.append("answer")
-        return Answers([])
 
     with (
         mock.patch("panprivacy.cli.merge.fcntl.flock", noted("lock", flock)),
         mock.patch("panprivacy.cli.merge.os.fsync", noted("disk", fsync)),
-        mock.patch.object(Merger, "release", answer),
+        mock.patch("panprivacy.cli.merge.print_text", shown),
     ):
         assert merge(parts, keys).code == 0
     listed = keys[0].with_name("identity.txt.merged")
@@ -255,7 +275,7 @@ def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, ke
     assert places == sorted(places)
     assert ("disk", listed.parent.name) in done[: places[1]]  # a new list has its name there
     assert done[-1] == "answer"
-    assert len(set(listed.read_text().split())) == 6
+    assert len(set(numbers_in(listed))) == 6
 
 
 def test_where_no_list_can_be_kept_that_is_said(shards, keys):
@@ -289,17 +309,23 @@ def test_a_list_that_is_there_is_never_passed_over(shards, keys, tmp_path):
     assert [copy.read_bytes() for copy in copies] == before
 
 
-def test_a_list_whose_last_line_a_crash_has_cut_knows_what_follows(shards, keys, tmp_path):
+def test_a_last_line_that_a_crash_has_cut_spent_nothing(shards, keys):
+    """What it names is still there, and is merged; what it was cut to is replaced."""
     parts = parts_of(shards, keys)
-    copies = [tmp_path / "copy0.part", parts[1]]
-    copies[0].write_bytes(parts[0].read_bytes())
-    kept = parts[1].read_bytes()
-    keys[0].with_name("identity.txt.merged").write_text("0123")
+    copies = [part.read_bytes() for part in parts]
+    listed = keys[0].with_name("identity.txt.merged")
     assert merge(parts, keys).code == 0
-    copies[1].write_bytes(kept)
-    listed = keys[0].with_name("identity.txt.merged").read_text().split()
-    assert listed[0] == "0123"
-    assert f"{copies[0]} is a copy" in refused(merge(copies, keys))
+    whole = listed.read_text()
+    listed.write_text(f"0123\n{whole[: len(whole) // 2]}")
+    for part, copy in zip(parts, copies, strict=True):
+        part.write_bytes(copy)
+    assert merge(parts, keys).code == 0
+    first, line = listed.read_text().splitlines()
+    assert first == "0123"
+    assert line.split("{")[0] == whole.split("{")[0]
+    for part, copy in zip(parts, copies, strict=True):
+        part.write_bytes(copy)
+    assert "is a copy" in refused(merge(parts, keys))
 
 
 def test_a_list_that_cannot_be_written_spends_nothing(shards, keys):
@@ -308,12 +334,8 @@ def test_a_list_that_cannot_be_written_spends_nothing(shards, keys):
     listed = keys[0].with_name("identity.txt.merged")
     listed.write_text("0123\n")
     for place, fails in (("fsync", OSError(28, "No space left")), ("write", lambda *_: 5)):
-        with (
-            mock.patch(f"panprivacy.cli.merge.os.{place}", side_effect=fails),
-            mock.patch.object(Merger, "release") as released,
-        ):
+        with mock.patch(f"panprivacy.cli.merge.os.{place}", side_effect=fails):
             assert "No space left" in refused(merge(parts, keys))
-        assert not released.called
         assert [part.read_bytes() for part in parts] == before
         assert listed.read_text() == "0123\n"
     assert merge(parts, keys).code == 0

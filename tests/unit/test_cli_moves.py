@@ -14,7 +14,7 @@ import pytest
 from panprivacy.cli import publishing
 from panprivacy.cli.publishing import InWindows, Schedule, Timed
 from panprivacy.errors import PlanError
-from panprivacy.programs.counting import make_counting
+from panprivacy.intake.programs.counting import make_counting
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 

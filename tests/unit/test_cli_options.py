@@ -14,7 +14,7 @@ from panprivacy.errors import PlanError
 
 def test_a_picture_is_a_png_that_can_be_written(tmp_path):
     check_picture(None)
-    picture = tmp_path / "new" / "seized.PNG"
+    picture = tmp_path / "seized.PNG"
     check_picture(picture)
     assert picture.read_bytes() == b""
     picture.write_bytes(b"before")
@@ -23,8 +23,11 @@ def test_a_picture_is_a_png_that_can_be_written(tmp_path):
     with pytest.raises(PlanError, match="--plot writes PNG: name a file that ends in"):
         check_picture(tmp_path / "seized.pdf")
     (tmp_path / "file").touch()
-    with pytest.raises(PlanError, match=r"--plot cannot write .*: (Not a directory|File exists)"):
+    with pytest.raises(PlanError, match=r"--plot cannot write .*: there is no folder .*; make it"):
         check_picture(tmp_path / "file" / "seized.png")
+    with pytest.raises(PlanError, match="there is no folder"):
+        check_picture(tmp_path / "new" / "seized.png")
+    assert not (tmp_path / "new").exists()
 
 
 def test_without_matplotlib_the_cure_is_told(tmp_path, monkeypatch):

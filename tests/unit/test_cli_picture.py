@@ -18,8 +18,8 @@ from panprivacy.statistics.specification import Specification
 def drawn():
     """What was drawn: the steps of each picture, or its answers and exact ones."""
     with (
-        mock.patch("panprivacy.programs.pictures.plot_steps") as steps,
-        mock.patch("panprivacy.programs.pictures.plot_answers") as answers,
+        mock.patch("panprivacy.intake.programs.pictures.plot_steps") as steps,
+        mock.patch("panprivacy.intake.programs.pictures.plot_answers") as answers,
     ):
         yield SimpleNamespace(steps=steps, answers=answers)
 
@@ -47,7 +47,7 @@ def running():
 
 
 def printed(statistic, label, facts=None, *, lost=False):
-    one = statistic.lost() if lost else statistic.release()
+    one = statistic.internals.releasing.lost() if lost else statistic.release()
     return Printed(pp.Answers([one]).under(label), statistic.guarantee, 8, 0.95, facts=facts)
 
 

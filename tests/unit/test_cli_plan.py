@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.planning.request import Request
+import panprivacy as pp
 from panprivacy.statistics.specification import Specification
+from panprivacy.tables.planning.request import Request
 from tests.commands import run_command
 from tests.unit.test_cli_run import refused
 
@@ -25,7 +26,7 @@ from tests.unit.test_cli_run import refused
 )
 def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     lines = run_command("plan", sizes, "--epsilon", "1").stdout.splitlines()
-    rows = [line for line in lines if "±" in line]
+    rows = [line for line in lines if "±" in line][:5]  # before those by the number of people
     column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in rows]
     assert column == sorted(column, reverse=True)
     assert len(column) == 5
@@ -60,7 +61,8 @@ def test_a_plan_says_which_states_count_right(sizes, reach):
 )
 def test_a_plan_for_a_range_shows_the_errors_at_its_low_middle_and_high_end(stat, ends):
     lines = run_command("plan", stat, "--epsilon", "1").stdout.splitlines()
-    said, where, heads, *rows = lines[-8:]
+    years = next(row for row, line in enumerate(lines) if "365 windows of a year" in line)
+    said, where, heads, *rows = lines[years - 8 : years]
     assert said.endswith("at the low, middle and high end of its range:")
     assert where == ends
     assert heads.count("bytes") == 4
@@ -69,7 +71,7 @@ def test_a_plan_for_a_range_shows_the_errors_at_its_low_middle_and_high_end(stat
     memory = int(re.findall(r"([0-9,]+) bytes", heads)[2].replace(",", ""))
     sizes = Specification.from_text(stat).sizes.within(memory)
     plan = sizes.planned(Request(Fraction(1)))
-    told = [100 * plan.relative_margin(0.95, truth) for truth in plan.told_at]
+    told = [100 * plan.relative_margin(0.95, truth) for truth in plan.error_points]
     assert len(shown) == 12
     assert shown[6:9] == pytest.approx(told, rel=0.06)
 
@@ -91,6 +93,33 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
     result = run_command("plan", *arguments, "--epsilon", "2")
     assert result.code == 0
     assert "bytes of table reach" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("stat", "more"),
+    [
+        ("density,universe=1000", []),
+        ("density,universe=1000", ["--error", "0.5"]),
+        ("running-count,horizon=100", []),
+        ("density,universe=1_000_000", ["--releases", "11", "--moves", "0.1"]),
+    ],
+)
+def test_a_plan_says_what_a_year_of_daily_windows_costs(stat, more):
+    said = run_command("plan", stat, "--epsilon", "1/3", *more).stdout
+    (line,) = [one for one in said.splitlines() if "with daily windows" in one]
+    name, *sizes = stat.split(",")
+    parts = dict(part.split("=") for part in sizes)
+    plan = pp.plan(name, epsilon="1/3", **{key: int(value) for key, value in parts.items()})
+    if "--moves" not in more and "--error" not in more:
+        assert line == f"with daily windows {plan.guarantee.says_of_year(86_400)}"
+    if name == "running-count":
+        assert plan.year == plan.guarantee.loss
+        assert "an event is counted in one window: it loses epsilon 0.333334" in line
+        return
+    assert plan.year == plan.guarantee.over(365)
+    assert ("delta 3.65e-7" in line) == ("--moves" in more)
+    if not more:
+        assert line.endswith(f"all 365 windows of a year, one of them seen, loses {plan.year}")
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,30 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from panprivacy.cli.publishing import Schedule, Timed, publish
-from panprivacy.programs.counting import make_counting
-from panprivacy.programs.intake import Columns, Intake, Nulls
-from panprivacy.sources import Column
+from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
+from panprivacy.intake.programs.counting import make_counting
+from panprivacy.intake.programs.intake import Columns, Intake, Nulls
+from panprivacy.intake.sources import Column
 from panprivacy.statistics.specification import Specification
 from tests.service.running import PLAIN, shared
+
+
+@pytest.mark.parametrize(
+    ("window", "windows", "number"),
+    [
+        (3_600, None, 8_760), (86_400, None, 365), (7 * 86_400, None, 53), (1, None, 31_536_000),
+        (400 * 86_400, None, 1), (3_600, 12, 12),
+    ],
+)  # fmt: skip
+def test_a_year_has_as_many_windows_as_begin_in_it(window, windows, number):
+    def make():
+        density = Specification.from_text("density,universe=100")
+        return make_counting([density], epsilon=Fraction(1), releases=1)
+
+    publisher = InWindows(make, Schedule(1, None, window, windows), 0.95)
+    (printed,) = publisher.last()
+    assert printed.loss.windows == number
+    assert printed.loss.loss == make().guarantee.over(number)
 
 
 @pytest.mark.long
@@ -63,7 +81,7 @@ def test_a_silent_pipe_leaves_no_batch_behind():
     """Between two blocks the command holds no ids."""
 
     class Pipe:
-        size, stopped, skips = None, False, None
+        size, stopped, skips, name, counted = None, False, None, None, False
 
         def batches_or_ticks(self, _deadline):
             batch = pa.record_batch({"id": ["patient-4711"]})

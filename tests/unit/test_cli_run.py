@@ -44,6 +44,7 @@ def test_distinct_and_density_share_epsilon(visits):
     )  # fmt: skip
     assert document["epsilon"] == 8
     promised = {"epsilon", "delta", "adjacency", "conditions", "replace", "unseen", "crash"}
+    promised |= {"crash_again"}
     assert set(document) == {"answers", "state_bytes", *promised}
     distinct, density = document["answers"]
     assert [distinct["statistic"], density["statistic"]] == ["distinct", "density"]
@@ -160,7 +161,7 @@ def test_standard_input_needs_a_format():
 
 @pytest.mark.long
 def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
-    path = tmp_path / "folder" / "picture.png"
+    path = tmp_path / "picture.png"
     result = run_command(
         "run", visits, "--user", "number", "--epsilon", "4", "--stat", "distinct", "--stat",
         "density,universe=6000", "--plot", path,
@@ -170,7 +171,7 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
 
 
 def test_a_picture_without_matplotlib_is_refused_with_the_cure(visits, tmp_path, monkeypatch):
-    monkeypatch.setattr("panprivacy.cli.options.find_spec", lambda name: None)
+    monkeypatch.setattr("panprivacy.statistics.plots.find_spec", lambda name: None)
     plot = ("--plot", tmp_path / "picture.png")
     result = run_command(
         "run", visits, "--user", "number", "--stat", "distinct", "--epsilon", 1, *plot
@@ -192,7 +193,7 @@ def test_a_list_in_json_is_told_how_to_become_lines(tmp_path, text):
     path = tmp_path / "visits.json"
     path.write_text(text)
     words = ("run", path, "--user", "id", "--epsilon", "1", "--stat", "distinct")
-    assert "name the format ndjson, which is one JSON object a line; jq" in refused(*words)
+    assert "say --format ndjson, which is one JSON object a line; jq" in refused(*words)
     assert "NDJSON is no list; jq -c '.[]'" in refused(*words, "--format", "ndjson")
 
 

@@ -163,7 +163,9 @@ def test_no_more_answers_than_the_horizon():
 def printed(*answers):
     """What a command prints, one moment after the other; None for one that is lost."""
     count = pp.DistinctCount(expected=100, epsilon=4)
-    each = [count.lost() if one is None else pp.Answers([one]) for one in answers]
+    each = [
+        count.internals.releasing.lost() if one is None else pp.Answers([one]) for one in answers
+    ]
     return [Printed(one, count.guarantee, count.plan.table.nbytes, 0.95) for one in each]
 
 
@@ -183,7 +185,7 @@ def test_a_picture_has_the_last_steps_alone(log, tmp_path):
     with (
         mock.patch("panprivacy.cli.run.publish", return_value=printed(*[answer] * 5)),
         mock.patch("panprivacy.cli.picture._MOST_DRAWN", 2),
-        mock.patch("panprivacy.programs.pictures.plot_steps") as draw,
+        mock.patch("panprivacy.intake.programs.pictures.plot_steps") as draw,
     ):
         assert run_command(*words, "--plot", tmp_path / "steps.png").code == 0
     _, _, steps = draw.call_args.args

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyrage
 import pytest
 
-from panprivacy.checkpoint import Checkpoint
 from panprivacy.service import server
 from panprivacy.service.kept import restoring
+from panprivacy.statistics.checkpoint import Checkpoint
 from tests.commands import run_command
 
 IDENTITY = pyrage.x25519.Identity.generate()

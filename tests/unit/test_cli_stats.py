@@ -27,9 +27,9 @@ class TestStats:
         told = run_command("stats", name).stdout
         kind = kinds()[name]
         written = re.findall(r"^  (\w+)(?:=| )", told, re.MULTILINE)
-        assert written == [*kind.sizes_type.fields(), *kind.query_type.fields()]
+        assert written == [*kind.entry.sizes.fields(), *kind.entry.query.fields()]
         assert told.count("(needed)") == sum(
-            entry.required for entry in kind.sizes_type.fields().values()
+            entry.required for entry in kind.entry.sizes.fields().values()
         )
         assert max(map(len, told.splitlines())) <= 100
 
@@ -38,7 +38,7 @@ class TestStats:
         told = run_command("stats", name).stdout
         (example,) = re.findall(r"^  --stat (\S+)$", told, re.MULTILINE)
         text = example.replace("=N", "=2")
-        assert Specification.from_text(text).kind.name == name
+        assert Specification.from_text(text).kind.entry.name == name
 
     def test_another_name_is_refused_with_the_nearest(self):
         assert "did you mean density?" in refused("stats", "densty")

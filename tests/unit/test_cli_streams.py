@@ -18,7 +18,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.options import zones_like
 from panprivacy.cli.publishing import InWindows, Schedule
-from panprivacy.programs.counting import make_counting
+from panprivacy.intake.programs.counting import make_counting
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 from tests.service.running import shared
@@ -292,7 +292,9 @@ class TestWindows:
         spans = [one["window"] for one in found]
         assert all(one["end"] == other["start"] for one, other in itertools.pairwise(spans))
         assert found[0]["loss"]["windows"] == 7
-        unseen = pp.DistinctCount(epsilon=30, expected=(10, 10**6), memory=65_536).unseen
+        unseen = pp.DistinctCount(
+            epsilon=30, expected=(10, 10**6), memory=65_536
+        ).guarantee.unseen_loss.epsilon
         assert found[0]["loss"]["epsilon"] == pytest.approx(float(30 + 6 * unseen))
 
     @pytest.mark.long
@@ -337,7 +339,7 @@ class TestWindows:
         printed = self.printed(*self.COMMAND)
         assert " bytes, whatever the stream." in printed
         assert printed.splitlines()[0].endswith("UTC (partial)")
-        assert "over 365 windows, one of them seen, epsilon" in printed
+        assert "over 31,536,000 windows, one of them seen, epsilon" in printed
 
     @pytest.mark.long
     def test_days_of_a_zone_are_told_as_its_clock_shows_them(self):

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column
+from panprivacy.intake.sources import Column
 from tests.unit.reading import (
     DELTA,
     SECRET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.sources.columns import (
+from panprivacy.intake.sources.columns import (
     Column,
     Prefixes,
     StartError,

@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
+from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics import common_sizes
 from panprivacy.statistics.catalogue import kinds
+from panprivacy.tables.addressing import MAX_UNIVERSE
 
 
 def read(size, value):
@@ -23,8 +23,8 @@ def read(size, value):
     [
         ("Universe", 1, MAX_UNIVERSE),
         ("PerhapsUniverse", 1, MAX_UNIVERSE),
-        ("Counters", 1, MOST_BYTES),
-        ("Memory", 1, MOST_BYTES),
+        ("CounterCells", 1, MOST_BYTES),
+        ("CounterMemory", 1, MOST_BYTES),
         ("Below", 0, 1 << 62),
     ],
 )
@@ -38,15 +38,15 @@ def test_a_size_has_its_ends(name, least, most):
 
 
 def test_an_example_may_be_given():
-    for name in ("Universe", "Counters", "Memory", "Below"):
+    for name in ("Universe", "CounterCells", "CounterMemory", "Below"):
         _, meta = get_args(getattr(common_sizes, name))
         assert read(getattr(common_sizes, name), meta.extra["example"]) == meta.extra["example"]
 
 
 def test_memory_means_the_same_wherever_it_is():
     says = {
-        kind.sizes_type.fields()["memory"].form
+        kind.entry.sizes.fields()["memory"].form
         for kind in kinds().values()
-        if "memory" in kind.sizes_type.fields()
+        if "memory" in kind.entry.sizes.fields()
     }
     assert says == {"N"}

@@ -10,7 +10,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import BudgetError, PanPrivacyError, PlanError
-from panprivacy.slices import Slice
+from panprivacy.statistics.comparing import compare
+from panprivacy.tables.slices import Slice
 
 DELTA = Fraction(1, 10**6)
 COST = Fraction(1, 2)
@@ -21,21 +22,34 @@ def density(**more):
 
 
 def compared(statistic, cost=COST, *, updates=1, **asked):
-    return statistic.comparisons(cost, delta=DELTA, updates=updates, asked=asked)
+    return compare(statistic, cost, delta=DELTA, updates=updates, asked=asked)
 
 
 def test_all_comparisons_are_paid_for_before_the_first():
     share = density()
     compared(share)
-    assert share.ledger.spent == share.state_epsilon + COST
+    assert share.ledger.spent == share.internals.releasing.state_epsilon + COST
     with pytest.raises(BudgetError):
-        compared(share)
+        compared(density(), 2 * COST)
+
+
+def test_of_one_statistic_there_is_one_chain_of_comparisons():
+    """Two chains would see each other's comparisons, and what they cost together is not proved."""
+    share = pp.Density(universe=4_000, ledger=pp.Ledger(600), epsilon=300, releases=2)
+    with pytest.raises(PlanError):
+        compared(share, updates=0)  # what is refused is no chain
+    compared(share, Fraction(100), updates=2)
+    spent = share.ledger.spent
+    for updates in (1, 2):
+        with pytest.raises(PanPrivacyError, match="compared already"):
+            compared(share, Fraction(100), updates=updates)
+    assert share.ledger.spent == spent
 
 
 def test_what_has_moved_is_published_before_anything_is_compared_again():
     """A second True before the release would be one more answer than is paid for."""
     share = pp.Density(universe=4_000, ledger=pp.Ledger(600), epsilon=300, releases=2)
-    found = share.comparisons(Fraction(300), delta=DELTA, updates=2, asked={})
+    found = compare(share, Fraction(300), delta=DELTA, updates=2, asked={})
     share.update(range(2_000))
     assert found.moved(0, Fraction(1, 10))
     assert all(found.moved(0.5, Fraction(1, 10)) for _ in range(100))  # nothing is compared

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from panprivacy.sources import Column
-from panprivacy.sources.compressed import packing_of
+from panprivacy.intake.sources import Column
+from panprivacy.intake.sources.compressed import packing_of
 from tests.unit.reading import USER, from_pipe, refusal, rows, stream_bytes
 
 CSV = b"user,x\n" + b"".join(b"u%d,1\n" % n for n in range(5_000))

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.law import Law
-from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.statistics.incidence.constrained import _nearest, most_likely
 from panprivacy.statistics.incidence.decoder import StateModel
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.decoders.circular import convolve, correlate
 
 LAWS = {
     "flat": Law.flat(31, 1),

@@ -12,7 +12,7 @@ from panprivacy.testing import SeededCoins
 
 def statistics(seed=1, count=3):
     return [
-        pp.Density(universe=50 + place, epsilon=1, coins=SeededCoins(seed + place))
+        pp.Density(universe=50 + place, epsilon=1, coins=SeededCoins(seed + place)).internals.memory
         for place in range(count)
     ]
 
@@ -75,9 +75,10 @@ def test_where_one_fails_at_the_last_moment_all_are_forgotten(monkeypatch):
         raise KeyboardInterrupt
 
     forgotten = []
-    monkeypatch.setattr(pp.Density, "forget", lambda self: forgotten.append(self))  # noqa: PLW0108 - a method
-    monkeypatch.setattr(type(fresh[0]), "check_state", lambda *_, **__: None)
-    monkeypatch.setattr(type(fresh[0]), "resume", failing)
+    kind = type(fresh[0])
+    monkeypatch.setattr(kind, "forget", lambda self: forgotten.append(self))  # noqa: PLW0108 - a method
+    monkeypatch.setattr(kind, "check_state", lambda *_, **__: None)
+    monkeypatch.setattr(kind, "resume", failing)
     with pytest.raises(KeyboardInterrupt):
         resume_all(fresh, states)
     assert forgotten == fresh
@@ -85,8 +86,8 @@ def test_where_one_fails_at_the_last_moment_all_are_forgotten(monkeypatch):
 
 def test_counts_are_those_of_each_or_of_all():
     states = [one.state() for one in statistics()]
-    fresh = [pp.Density(universe=50 + place, epsilon=1, releases=1) for place in range(3)]
+    fresh = [pp.Density(universe=50 + place, epsilon=1).internals.memory for place in range(3)]
     resume_all(fresh, states, released=[0, 1, 0])
-    assert [one.releases for one in fresh] == [0, 1, 0]
+    assert [one.now.releases for one in fresh] == [0, 1, 0]
     with pytest.raises(ValueError, match="zip"):
         check_all(statistics(), states, released=[0, 1])

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.coins import SystemCoins
 from panprivacy.continual import METHODS, Counter, Synthetic
-from panprivacy.counters import running
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.guarantee import float_above
-from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.privacy.guarantee import float_above
+from panprivacy.tables.counters import running
+from panprivacy.tables.planning.request import LEAST_EPSILON, MOST_EPSILON
 from tests.contract.doubles import BreakableCoins
 
 NAMED = {

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from panprivacy.audit.ideal import IdealEncryption
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.promise import Promise
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.promise import Promise
 from panprivacy.testing import SeededCoins
 
 COINS = SeededCoins(1)

@@ -21,14 +21,14 @@ def density(**given):
 
 
 def test_errors_of_a_range_are_told_at_its_ends_and_at_their_middle():
-    assert distinct().told_at == (1_000, pytest.approx(10_000), 100_000)
-    assert distinct(expected=(500, 500)).told_at == (500,)
-    assert density().told_at == ()
+    assert distinct().error_points == (1_000, pytest.approx(10_000), 100_000)
+    assert distinct(expected=(500, 500)).error_points == (500,)
+    assert density().error_points == ()
 
 
 def test_the_error_of_a_plan_is_its_worst_one():
     plan = distinct()
-    each = [plan.relative_error(truth) for truth in plan.told_at]
+    each = [plan.relative_error(truth) for truth in plan.error_points]
     assert plan.relative_error() >= max(each)
     assert plan.relative_error() < 1.5 * max(each)
     assert plan.absolute_error(5_000) == pytest.approx(5_000 * plan.relative_error(5_000))

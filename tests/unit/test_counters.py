@@ -15,16 +15,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from panprivacy.counters import delayed, factorised, shapes, tree
-from panprivacy.counters.accumulator import Accumulator
-from panprivacy.counters.delayed import Delayed
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.factorised import Factorised
-from panprivacy.counters.mechanism import Silent, variances
-from panprivacy.counters.naive import FreshNoise, NoisySteps, RandomisedResponse
-from panprivacy.counters.running import Running
-from panprivacy.counters.tree import Tree
-from panprivacy.guarantee import randomised_response
+from panprivacy.privacy.guarantee import randomised_response
+from panprivacy.tables.counters import delayed, factorised, shapes, tree
+from panprivacy.tables.counters.accumulator import Accumulator
+from panprivacy.tables.counters.delayed import Delayed
+from panprivacy.tables.counters.endless import Endless
+from panprivacy.tables.counters.factorised import Factorised
+from panprivacy.tables.counters.mechanism import Silent, variances
+from panprivacy.tables.counters.naive import FreshNoise, NoisySteps, RandomisedResponseCounter
+from panprivacy.tables.counters.running import Running
+from panprivacy.tables.counters.tree import Tree
 from tests.contract.doubles import BreakableCoins
 
 ONE = Fraction(1)
@@ -65,7 +65,7 @@ TREES = [
     "mixed radix", "mixed radix, open", "mixed radix, exposed", "deep", "deep, open",
     "tree", "twice noised", "segments",
 ]  # fmt: skip
-ALL = {**EXACT, "response": RandomisedResponse}
+ALL = {**EXACT, "response": RandomisedResponseCounter}
 
 
 class Streams(Silent):
@@ -396,7 +396,7 @@ def test_a_look_adds_noise_to_what_is_open_alone():
     assert asked(Accumulator(8, ONE), 8) == [4]
     assert len(asked(Factorised(8, ONE), 3)) == 5
     assert len(asked(FreshNoise(8, ONE), 3)) == 1
-    assert asked(NoisySteps(8, ONE), 3) == asked(RandomisedResponse(8, ONE), 3) == []
+    assert asked(NoisySteps(8, ONE), 3) == asked(RandomisedResponseCounter(8, ONE), 3) == []
     mixed = shapes.mixed_radix(256, ONE)
     assert len(asked(Endless(ONE), 3)) == len(asked(mixed, 3)) + 1  # the sum of all steps
 
@@ -679,8 +679,8 @@ def test_what_left_is_combined_by_the_inverse_of_what_a_step_adds(horizon):
 def test_cumulants_of_one_step_are_added_at_each():
     for one in (
         NoisySteps(9, ONE, 2),
-        RandomisedResponse(9, ONE, 1),
-        RandomisedResponse(9, ONE, 2),
+        RandomisedResponseCounter(9, ONE, 1),
+        RandomisedResponseCounter(9, ONE, 2),
     ):
         memory = one.born(Silent())
         assert (memory.cells.shape, memory.told.shape) == ((1,), (2, 1))
@@ -693,7 +693,7 @@ def test_cumulants_of_one_step_are_added_at_each():
 
 @pytest.mark.parametrize("bound", [1, 2, 5])
 def test_a_response_varies_as_its_coin_does(bound):
-    one, surest = RandomisedResponse(9, ONE, bound), float(randomised_response(ONE))
+    one, surest = RandomisedResponseCounter(9, ONE, bound), float(randomised_response(ONE))
     answers = one.run(one.born(Silent()), np.zeros(1, np.int64), Streams())
     assert one.grain == pytest.approx(bound / (2 * surest - 1))
     most = surest * (1 - surest) if bound == 1 else 1 / 4

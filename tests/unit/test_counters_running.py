@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.counters.accumulator import Accumulator
-from panprivacy.counters.running import Running, Sum
+from panprivacy.tables.counters.accumulator import Accumulator
+from panprivacy.tables.counters.running import Running, Sum
 from tests.contract.doubles import BreakableCoins
 from tests.unit.test_counters import ONE
 

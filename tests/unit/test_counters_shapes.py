@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from panprivacy.counters import shapes
-from panprivacy.counters.mechanism import variances
-from panprivacy.counters.shapes import mixed_radix
+from panprivacy.tables.counters import shapes
+from panprivacy.tables.counters.mechanism import variances
+from panprivacy.tables.counters.shapes import mixed_radix
 from tests.unit.test_counters import ONE
 
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy import LostReleaseError, PlanError
-from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
-from panprivacy.cells.law import on_blocks
-from panprivacy.cells.modular import BlockCells
-from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.planning.blocks import block_chances
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.tables.cells.difference_sets import biquadratic, point, residues, singer
+from panprivacy.tables.cells.law import on_blocks
+from panprivacy.tables.cells.modular import BlockCells
+from panprivacy.tables.decoders.blocks import CroppedModel
+from panprivacy.tables.planning.blocks import block_chances
 from panprivacy.testing import SeededCoins
 
 from .test_law import EPSILONS, check_private

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.addressing import Levelled
-from panprivacy.ids import read_ids
 from panprivacy.statistics.cropped.decoder import LevelledCroppedModel
 from panprivacy.statistics.cropped.plan import MOST_SHARING
+from panprivacy.tables.addressing import Levelled
+from panprivacy.tables.ids import read_ids
 
 RANGE = {"tau": 10, "bound": 100, "expected": (1_000, 1_000_000), "memory": 1 << 20, "epsilon": 1}
 SUMS = np.geomspace(5_000, 10**7, 40)
@@ -105,13 +105,55 @@ def test_more_confidence_is_a_wider_interval():
 
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("epsilon", [1, 8])
-def test_collisions_bias_an_answer_by_less_than_is_documented(epsilon, side):
+def test_collisions_bias_an_answer_by_no_more_than_it_says(epsilon, side):
     """Counts without noise, of users that hide all that can be hidden, or nothing."""
     planned = pp.plan("cropped-sum", **{**RANGE, "epsilon": epsilon}).model(0)
     for truth in (10**5, 10**6, 10**7):
         middle, _, _, hidden = planned.parts(np.array(float(truth)))
-        bias = planned.estimate(middle + side * hidden) - truth
-        assert 0 < side * bias < 0.72 * planned.deviation(truth)
+        bias = side * (planned.estimate(middle + side * hidden) - truth)
+        # The bound is of first order: the slope of the score changes by as large a share.
+        stated = float(planned.bias(truth))
+        assert bias == pytest.approx(stated, rel=2 * stated / truth + 0.05)
+
+
+def test_a_release_says_how_far_collisions_may_move_it():
+    counted = pp.CroppedSum(**RANGE)
+    counted.update(np.arange(20_000), np.full(20_000, 5))
+    answer = counted.release()
+    expected = float(counted.plan.model(0).bias(answer.value))
+    assert answer.bias == pytest.approx(expected)
+    assert 0 < answer.bias < (answer.high - answer.low) / 2
+
+
+def test_a_plan_says_how_far_collisions_may_move_an_answer():
+    plan = pp.plan("cropped-sum", **RANGE)
+    (remark,) = plan.remarks
+    share = float(remark.split(" times ")[0].split()[-1])
+    for total in (10_000.0, 10**5, 10**6, 10**7):
+        assert plan.model(0).bias(total) <= 1.05 * share * total
+    assert not pp.plan("cropped-sum", tau=10, bound=100, universe=1_000, epsilon=1).remarks
+
+
+@pytest.mark.parametrize("total", [3_000.0, 20_000.0, 200_000.0])
+def test_no_other_weights_have_a_smaller_largest_error(total):
+    """Against the weights of noise alone, those with a penalty on each level, and random ones."""
+    one = model()
+    _, slope, noise, hidden = one.parts(np.asarray(total))
+
+    def largest_error(weights):
+        variance, bias = (weights**2 * noise).sum(), (weights * hidden).sum()
+        return np.sqrt(variance + bias**2) / (weights * slope).sum()
+
+    least = float(one.deviation(total))
+    rng = np.random.default_rng(1)
+    for caution in (0, 1, 2, 10):
+        assert largest_error(slope / (noise + (caution * hidden) ** 2)) >= least * (1 - 1e-12)
+    best = slope / (noise + hidden**2)
+    for _ in range(1_000):
+        moved = best * np.exp(rng.normal(0, 1, len(best)) * rng.integers(0, 2, len(best)))
+        assert largest_error(moved) >= least * (1 - 1e-12)
+    errors = [largest_error(best * np.exp(rng.normal(0, 0.1, len(best)))) for _ in range(3_000)]
+    assert min(errors) < 1.1 * least
 
 
 def test_full_levels_bound_nothing():

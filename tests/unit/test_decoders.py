@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.decoders.intervals import (
+from panprivacy.statistics.density.decoder import DensityModel
+from panprivacy.tables.decoders.intervals import (
     _first,
     discrete_laplace_variance,
     margin_beside,
@@ -18,8 +19,7 @@ from panprivacy.decoders.intervals import (
     noise_quantiles,
     score_interval,
 )
-from panprivacy.decoders.separate import SeparateModel
-from panprivacy.statistics.density.decoder import DensityModel
+from panprivacy.tables.decoders.separate import SeparateModel
 
 CONFIDENCES = [0.5, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6]
 

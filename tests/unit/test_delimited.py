@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column, open_source
+from panprivacy.intake.sources import Column, open_source
 from tests.unit.reading import (
     DELTA,
     LONE_CR,
@@ -123,7 +123,7 @@ class TestCsv:
             (
                 "x,delta\n8412345\n",
                 None,
-                "there is no column 'user'; the first line of the input must name the columns",
+                "there is no column 'user'; the columns are 'x', 'delta'",
             ),
             ("user,user,delta\n", None, "there are several columns 'user': rename all but one"),
             ("user,delta\n\n8412345\n", 1, "the header has 2 fields, and this row 1"),

@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy import SystemCoins
 from panprivacy.audit.ideal import IdealEncryption, MemoryStorage
-from panprivacy.federated import elgamal, rows
-from panprivacy.federated.collector import Collector
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device, encryption_of
-from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.messages import Report, State
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.storage import FileStorage
-from panprivacy.federated.task import Task
-from panprivacy.federated.two_servers import TwoServers
+from panprivacy.devices.federated import elgamal, rows
+from panprivacy.devices.federated.collector import Collector
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device, encryption_of
+from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.messages import DeviceState, Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.storage import FileStorage
+from panprivacy.devices.federated.task import Task
+from panprivacy.devices.federated.two_servers import TwoServers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_device.py"
 KEY = DecryptionKey.generate(SystemCoins())
@@ -132,7 +132,7 @@ def lived(task, stream):
 
 
 def ciphertexts(states):
-    held = b"".join(State.read(state).row for state in states)
+    held = b"".join(DeviceState.read(state).row for state in states)
     return rows.entries(held, CIPHERTEXT_BYTES)
 
 
@@ -168,7 +168,7 @@ def test_what_is_held_is_what_was_observed(kind, promise, events):
     device = Device(task, storage, encryption=encryption)
     for tick in range(5):
         device.observe(tick < events)
-    held = encryption.values(State.read(storage.state).row)
+    held = encryption.values(DeviceState.read(storage.state).row)
     if isinstance(kind, CountNonZero):
         assert held == [min(events, 1)]
     elif isinstance(kind, Mean):
@@ -506,7 +506,7 @@ def test_a_wrong_key_opens_nothing():
     report, written, _, _ = lived(task, [True, False, True])
     for state in written:
         with pytest.raises(pp.InputError):
-            other.bits(State.read(state).row)
+            other.bits(DeviceState.read(state).row)
     with pytest.raises(pp.PlanError, match="secret key"):
         Collector(task, other)
     assert report

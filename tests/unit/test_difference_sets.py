@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells import difference_sets
-from panprivacy.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells import difference_sets
+from panprivacy.tables.cells.difference_sets import DifferenceSet
 
 MOST = 5_000
 SETS = [
@@ -86,7 +86,7 @@ def test_the_next_set_is_the_smallest_of_its_family_within_a_factor_of_four(leas
 
 @given(st.one_of(st.integers(3, 50), st.integers(3, 1 << 22)))
 def test_the_sets_to_choose_from_are_large_enough_near_and_differ_in_density(least):
-    offered = difference_sets.of_at_least(least)
+    offered = difference_sets.with_modulus(least)
     assert all(least <= chosen.modulus <= 4 * least for chosen in offered)
     assert difference_sets.next_residues(least) in offered
     assert len({chosen.size / chosen.modulus for chosen in offered}) == len(offered)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     PPDSDensity,
 )
-from panprivacy.published.digalakis_density import (
+from panprivacy.papers.published.digalakis_density import (
     OVERFULL,
     PPDSSizes,
     overfull,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from panprivacy.guarantee import joint_loss, randomised_response
-from panprivacy.published.digalakis_theory import (
+from panprivacy.papers.published.digalakis_theory import (
     Estimator,
     dwork_bits,
     printed_noise,
@@ -21,6 +20,7 @@ from panprivacy.published.digalakis_theory import (
     theorem_5_2,
     tuned_bits,
 )
+from panprivacy.privacy.guarantee import joint_loss, randomised_response
 
 EPSILONS = [0.05, 0.2, 0.5]
 KINDS = {"dwork": dwork_bits, "opt_bern": tuned_bits}
@@ -174,7 +174,7 @@ def test_the_parts_of_the_bound_add_up_to_the_printed_cost():
 def test_the_tightest_beta_is_the_minimum_over_all_shares(users):
     alpha, shares = 0.1, np.linspace(0.005, 0.995, 199)
     for one in estimators(0.4):
-        found = one.least_beta(alpha, users)
+        found = one.min_beta(alpha, users)
         tried = min(
             sum(one.failure_bound(users, alpha, float(a), float(b)))
             for a, b in itertools.product(shares, shares)
@@ -194,7 +194,7 @@ def test_the_tightest_beta_is_the_minimum_over_all_shares(users):
 
 
 def test_the_tightest_beta_says_nothing_of_a_handful_of_users():
-    assert all(one.least_beta(0.1, 5) == 1 for one in estimators(0.1))
+    assert all(one.min_beta(0.1, 5) == 1 for one in estimators(0.1))
 
 
 @pytest.mark.long
@@ -202,8 +202,8 @@ def test_the_tightest_beta_says_nothing_of_a_handful_of_users():
 def test_the_sample_size_is_the_fewest_users_for_whom_the_bound_says_so(alpha, beta):
     for one in estimators(0.5):
         users = one.sample_size(alpha, beta)
-        assert one.least_beta(alpha, users) <= beta * (1 + 1e-6)
-        assert one.least_beta(alpha, math.floor(users * 0.999) - 1) > beta
+        assert one.min_beta(alpha, users) <= beta * (1 + 1e-6)
+        assert one.min_beta(alpha, math.floor(users * 0.999) - 1) > beta
 
 
 def test_the_sample_size_is_the_minimum_over_all_shares_as_printed():
@@ -246,4 +246,4 @@ def test_bounds_hold_in_fact_and_are_not_tight():
         size = generator.exponential(1 / one.noise.rate, runs)
         noise = size * generator.choice([-1, 1], runs)
         off = ((ones + noise) / users - one.bits.absent) / one.bits.contrast - came / users
-        assert np.mean(abs(off) >= alpha) < 0.8 * one.least_beta(alpha, users)
+        assert np.mean(abs(off) >= alpha) < 0.8 * one.min_beta(alpha, users)

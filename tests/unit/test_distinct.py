@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import panprivacy as pp
-from panprivacy.addressing import Levelled
-from panprivacy.decoders.intervals import (
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
+from panprivacy.tables.addressing import Levelled
+from panprivacy.tables.decoders.intervals import (
     confidence_interval,
     noise_quantile,
 )
-from panprivacy.planning.bits import best_split
-from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
+from panprivacy.tables.planning.bits import best_split
 from panprivacy.testing import SeededCoins
 from tests.unit.test_planning import KIB, ONE
 

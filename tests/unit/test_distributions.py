@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.federated import mean
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.distributions import (
+from panprivacy.devices.federated import mean
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.distributions import (
     _LOG_TAIL,
     _U,
     Distribution,
@@ -22,9 +22,9 @@ from panprivacy.federated.distributions import (
     gaussian_sum,
     hockey_stick,
 )
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise, largest_epsilon_0, worst_of_others
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise, largest_epsilon_0, worst_of_others
 
 
 @pytest.mark.parametrize(
@@ -294,14 +294,14 @@ def test_noise_goes_beyond_its_reach_no_more_often_than_is_asked(share):
 
 
 def test_the_place_of_a_variance_on_the_grid_is_that_of_500_a_factor_of_ten():
-    assert [mean._place(one) for one in (0, Fraction(1, 100), 1, 10, 10**8)] == [
+    assert [mean._grid_index(one) for one in (0, Fraction(1, 100), 1, 10, 10**8)] == [
         -1_000, -1_000, 0, 500, 4_000,
     ]  # fmt: skip
     assert [mean._step(one) for one in (-1_000, 0, 1, 500)] == [
         Fraction(1, 100), 1, Fraction("1.005"), 10,
     ]  # fmt: skip
     for place in range(-1_000, 4_001, 7):
-        assert mean._place(mean._step(place)) == place
+        assert mean._grid_index(mean._step(place)) == place
 
 
 def test_of_ever_so_many_devices_so_many_are_added_up_that_it_is_enough(monkeypatch):

@@ -8,15 +8,15 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.guarantee import randomised_response
-from panprivacy.published import (
+from panprivacy.papers.published import (
     OptBernDensity,
     loss_of_bias,
 )
-from panprivacy.published.digalakis_density import (
+from panprivacy.papers.published.digalakis_density import (
     exponential,
 )
-from panprivacy.published.dwork_density import biased_coin
+from panprivacy.papers.published.dwork_density import biased_coin
+from panprivacy.privacy.guarantee import randomised_response
 from tests.unit.test_published_density import state_and_counts
 
 

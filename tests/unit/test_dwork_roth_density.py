@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import DworkRothDensity
+from panprivacy.papers.published import DworkRothDensity
 from panprivacy.testing import SeededCoins
 
 
@@ -16,7 +16,7 @@ def made(**given):
 def test_each_user_has_a_cell_that_is_fair_at_birth():
     statistic = made()
     assert statistic.plan.cells == statistic.plan.universe == 2_000
-    assert statistic._state.table.mean() == pytest.approx(0.5, abs=0.05)
+    assert statistic.internals.memory.now.table.mean() == pytest.approx(0.5, abs=0.05)
     absent, present = statistic.plan.laws.probabilities()
     assert absent[1] == pytest.approx(0.5)
     assert present[1] > absent[1]

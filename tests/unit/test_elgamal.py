@@ -5,18 +5,19 @@ from __future__ import annotations
 import hmac
 import pickle
 import sys
+from math import isqrt
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.coins import SystemCoins
+from panprivacy.devices.federated import elgamal, group
+from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
+from panprivacy.devices.federated.embedding import embed, extract
+from panprivacy.devices.federated.group import ORDER
 from panprivacy.errors import InputError, PlanError
-from panprivacy.federated import elgamal, group
-from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
-from panprivacy.federated.embedding import embed, extract
-from panprivacy.federated.group import ORDER
+from panprivacy.privacy.coins import SystemCoins
 from tests.unit import secp256k1 as book
 from tests.unit.drawn import Scripted
 
@@ -261,6 +262,26 @@ def test_what_is_no_bit_is_marked_by_the_same_steps():
         found.append(KEY.marked_bits(row).tolist())
         paths.append(steps_of(lambda row=row: KEY.marked_bits(row)))
     assert found == [[1, 0, 0], [1, 1, 0], *[[1, -1, 0]] * 4]
+    assert all(path == paths[0] for path in paths)
+
+
+def test_sums_are_searched_for_by_the_same_steps_whatever_they_are():
+    """How long a mean takes must not say whether a report could be read, or what it was."""
+    foreign = DecryptionKey.generate(COINS).public.encrypt([1], COINS)
+    rows = [PUBLIC.encrypt([1, value, 0], COINS) for value in (0, 1, 57, 99, 100, -1, 10**6)]
+    rows.append(PUBLIC.encrypt([1], COINS) + foreign + PUBLIC.encrypt([0], COINS))
+    # moved to where the search begins, or a step later, it is the neutral element
+    steps = isqrt(3 * 99) + 1
+    middles = [made(7, times * steps - elgamal._SHIFT) for times in range(3)]
+    # so is its second point, moved by as much
+    middles.append(book.encode(book.BASE) + book.encode(book.times(-elgamal._SHIFT % ORDER)))
+    rows += [PUBLIC.encrypt([1], COINS) + one + PUBLIC.encrypt([0], COINS) for one in middles]
+    found, paths = [], []
+    for row in rows:
+        found.append(KEY.marked_sums(row, 0, 99).tolist())
+        paths.append(steps_of(lambda row=row: KEY.marked_sums(row, 0, 99)))
+    assert [one for _, one, _ in found] == [0, 1, 57, 99, *[100] * 8]
+    assert {(first, last) for first, _, last in found} == {(1, 0)}
     assert all(path == paths[0] for path in paths)
 
 

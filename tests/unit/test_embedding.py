@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panprivacy.devices.federated.embedding import PAYLOAD_BYTES, embed, extract
 from panprivacy.errors import InputError
-from panprivacy.federated.embedding import PAYLOAD_BYTES, embed, extract
 
 
 @given(st.binary(max_size=PAYLOAD_BYTES))

@@ -8,10 +8,10 @@ from math import comb
 
 import pytest
 
-from panprivacy.coins import SystemCoins
+from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey
+from panprivacy.devices.federated.encryption_from_counting import BitEncryption, Ciphertext
 from panprivacy.errors import InputError, PlanError
-from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey
-from panprivacy.federated.encryption_from_counting import BitEncryption, Ciphertext
+from panprivacy.privacy.coins import SystemCoins
 
 COINS = SystemCoins()
 DEVICES = 29

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.coins import SystemCoins
-from panprivacy.federated.collector import Collector
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.encryption_from_counting import BitEncryption
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Task
+from panprivacy.devices.federated.collector import Collector
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.encryption_from_counting import BitEncryption
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
+from panprivacy.privacy.coins import SystemCoins
 
 COINS = SystemCoins()
 DEVICES = 29

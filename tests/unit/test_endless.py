@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from panprivacy.counters import shapes
-from panprivacy.counters.endless import _SUM_SHARE, Endless
-from panprivacy.counters.mechanism import variances
-from panprivacy.counters.tree import SHARES
+from panprivacy.tables.counters import shapes
+from panprivacy.tables.counters.endless import _SUM_SHARE, Endless
+from panprivacy.tables.counters.mechanism import variances
+from panprivacy.tables.counters.tree import SHARES
 from tests.unit.test_counters import ONE
 
 

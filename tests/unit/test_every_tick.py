@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.federated.every_tick import least_error, response_error, total_variation
+from panprivacy.devices.federated.every_tick import error_bound, response_error, total_variation
 
 
 def weights(tosses, flip):
@@ -55,7 +55,7 @@ def informed(without, with_one):
 @pytest.mark.parametrize("ticks", [1, 2, 5, 30])
 def test_the_least_error_is_that_of_all_that_a_device_can_say(ticks, epsilon):
     laws = both_laws(ticks, 1 / (1 + math.exp(epsilon)))
-    assert least_error(50, ticks, epsilon) == pytest.approx(
+    assert error_bound(50, ticks, epsilon) == pytest.approx(
         math.sqrt(50 * (1 / informed(*laws) - 1 / 4))
     )
 
@@ -87,7 +87,7 @@ def test_no_private_memory_tells_more(ticks, seed):
     streams = [tuple(int(i == at) for i in range(ticks)) for at in range(ticks)]
     with_one = np.mean([outcome(stream, steps, 4) for stream in streams], axis=0)
     without = outcome((0,) * ticks, steps, 4)
-    allowed = 1 / (least_error(1, ticks, 1.0) ** 2 + 1 / 4)
+    allowed = 1 / (error_bound(1, ticks, 1.0) ** 2 + 1 / 4)
     assert informed(without, with_one) <= allowed * (1 + 1e-9)
 
 
@@ -106,7 +106,7 @@ def test_responses_that_are_added_up_err_as_is_said(ticks):
 
 
 def test_responses_are_the_best_for_one_tick_and_nearly_for_many():
-    ratios = [response_error(9, ticks, 1.0) / least_error(9, ticks, 1.0) for ticks in (1, 2, 1_000)]
+    ratios = [response_error(9, ticks, 1.0) / error_bound(9, ticks, 1.0) for ticks in (1, 2, 1_000)]
     assert ratios[0] == pytest.approx(1)
     assert 1.04 < ratios[1] < 1.05
     assert 1 < ratios[2] < 1.001

@@ -18,14 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.bits import keep_probability
-from panprivacy.cells.law import Law
 from panprivacy.errors import InputError
-from panprivacy.explain import reading
-from panprivacy.explain.document import PRIORS, as_document, promised, so_far
-from panprivacy.explain.reading import read_states
-from panprivacy.explain.sentences import _at_least, _at_most
-from panprivacy.guarantee import (
+from panprivacy.privacy.guarantee import (
     PrivacyLoss,
     float_above,
     float_below,
@@ -34,8 +28,14 @@ from panprivacy.guarantee import (
     shown,
 )
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.explain import reading
+from panprivacy.statistics.explain.document import PRIORS, as_document, promised, so_far
+from panprivacy.statistics.explain.reading import read_states
+from panprivacy.statistics.explain.sentences import _at_most, _rounded_down
 from panprivacy.statistics.header import Header, read_header
 from panprivacy.statistics.planner import plan
+from panprivacy.tables.cells.bits import keep_probability
+from panprivacy.tables.cells.law import Law
 from tests.commands import run_command
 
 ROOT = Path(__file__).parents[2]
@@ -101,11 +101,11 @@ def test_a_state_is_described_as_it_was_planned(name, file):
     (alike,) = explained(file, statistic.state())
     described, plan = alike.description, statistic.plan
     assert described.kind is type(statistic)
-    assert described.sizes == statistic.sizes or "law" in name
+    assert described.sizes == statistic.internals.memory.sizes or "law" in name
     assert described.version == pp.__version__
     assert described.epsilon == plan.request.epsilon == described.ledger
     assert described.budget == plan.split.budget
-    assert described.state_bytes == statistic.state_bytes == file.stat().st_size
+    assert described.state_bytes == statistic.internals.memory.state_bytes == file.stat().st_size
     rebuilt = described.plan
     assert rebuilt.cells == plan.cells
     assert rebuilt.table.nbytes == plan.table.nbytes
@@ -275,7 +275,7 @@ def test_a_loss_beyond_all_numbers_promises_nothing(file):
 
 @given(CHANCES)
 def test_printed_chances_are_rounded_outward(chance):
-    low, high = (read_chance(one(chance)) for one in (_at_least, _at_most))
+    low, high = (read_chance(one(chance)) for one in (_rounded_down, _at_most))
     assert low <= chance <= high
     assert high - low < Fraction(1, 50) * chance
     assert Fraction(rounded_up(chance, 4)) >= chance
@@ -414,7 +414,7 @@ def test_of_groups_those_count_in_which_one_user_may_be(file):
 
 
 def test_what_holds_states_and_is_not_known_is_refused(file):
-    file.write_bytes(Container("Sack", {}, 0, [STATISTICS["density"]()]).packed())
+    file.write_bytes(Container("Sack", {}, 0, [STATISTICS["density"]().internals.memory]).packed())
     with pytest.raises(InputError, match=r"does not know|do not go together"):
         read_states(file)
 

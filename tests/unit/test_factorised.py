@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.counters import factorised
-from panprivacy.counters.factorised import Factorised, strategy
-from panprivacy.counters.mechanism import Memory, Silent
+from panprivacy.tables.counters import factorised
+from panprivacy.tables.counters.factorised import Factorised, strategy
+from panprivacy.tables.counters.mechanism import CounterState, Silent
 from tests.unit.test_counters import ONE, watched
 
 
@@ -68,7 +68,9 @@ def check_largest(steps, kind):
     exact = [int(amounts[: place + 1] @ coefficients[place::-1]) for place in places]
     assert added[places].tolist() == exact  # below 2**63, so exact as well
     found = Factorised(steps, ONE, most)
-    values = found.run(Memory(np.zeros(steps, np.int64), np.zeros((2, steps))), amounts, Silent())
+    values = found.run(
+        CounterState(np.zeros(steps, np.int64), np.zeros((2, steps))), amounts, Silent()
+    )
     assert np.abs(values.values - np.cumsum(amounts)).max() < 0.01
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.federated.bits import Reporting
+from panprivacy.devices.federated.bits import Reporting
 
 
 def test_of_ever_so_many_other_devices_so_many_are_counted_that_their_variance_is_enough():

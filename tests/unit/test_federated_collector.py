@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy import SystemCoins
 from panprivacy.audit.ideal import IdealEncryption, MemoryStorage
-from panprivacy.federated.collector import Collector, ReplayError
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.distributions import binomial
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.messages import Report, report_bytes
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Task
+from panprivacy.devices.federated.collector import Collector, ReplayError
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.distributions import binomial
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.messages import Report, report_bytes
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
 from panprivacy.testing import SeededCoins
 
 KEY = DecryptionKey.generate(SystemCoins())
@@ -191,7 +191,9 @@ def test_reports_have_the_plain_law(kind, promise, events, monkeypatch):
     A law that keeps bits a third less often is told apart: seeds are fixed, so neither can fail by
     chance.
     """
-    monkeypatch.setattr("panprivacy.federated.device.wipe_traces", lambda: None)  # it takes long
+    monkeypatch.setattr(
+        "panprivacy.devices.federated.device.wipe_traces", lambda: None
+    )  # it takes long
     key, coins, runs = IdealEncryption(), SeededCoins(3), 500
     task = Task.new(kind, promise, horizon=1, key=bytes(33))
     rows = [

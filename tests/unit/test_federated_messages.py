@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.audit.ideal import KEY
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.messages import REPORT_ID_BYTES, DeviceState, Report, report_bytes
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
 from panprivacy.errors import InputError
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.messages import REPORT_ID_BYTES, Report, State, report_bytes
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Task
 
 PROMISE = Promise(epsilon=Fraction(2))
 TASK, OTHER = (
@@ -28,15 +28,15 @@ TASK, OTHER = (
 NAME = bytes(range(REPORT_ID_BYTES))
 ROW = bytes(3 * TASK.entry_bytes)
 REPORT = Report(NAME, ROW).to_bytes(TASK)
-STATE = State(TASK.digest, True, 2**40, NAME, b"row")
+STATE = DeviceState(TASK.digest, True, 2**40, NAME, b"row")
 
 
 def test_a_state_is_the_same_again():
     for done in (False, True):
         state = STATE._replace(done=done)
-        assert State.read(bytes(state)) == state
+        assert DeviceState.read(bytes(state)) == state
     assert bytes(STATE)[:5] == b"PPDS\x01"
-    assert State.read(bytes(STATE._replace(row=b""))).row == b""
+    assert DeviceState.read(bytes(STATE._replace(row=b""))).row == b""
 
 
 def test_a_report_is_the_same_again():
@@ -66,11 +66,11 @@ def test_what_is_no_report_is_refused(data, says):
 @pytest.mark.parametrize("cut", [0, 36, 37, 61])
 def test_a_state_that_is_cut_off_is_none(cut):
     with pytest.raises(InputError, match="this is no state of a device"):
-        State.read(bytes(STATE)[:cut])
+        DeviceState.read(bytes(STATE)[:cut])
 
 
 def test_a_state_is_done_or_not():
     damaged = bytearray(bytes(STATE))
     damaged[37] = 2
     with pytest.raises(InputError, match="this is no state of a device"):
-        State.read(bytes(damaged))
+        DeviceState.read(bytes(damaged))

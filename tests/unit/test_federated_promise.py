@@ -10,11 +10,16 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit.exact.numbers import exp
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.distributions import bernoulli, binomial, discrete_gaussian, gaussian_sum
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise, largest_epsilon_0
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.distributions import (
+    bernoulli,
+    binomial,
+    discrete_gaussian,
+    gaussian_sum,
+)
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise, largest_epsilon_0
 
 
 def convolved(*laws):

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import KINDS, Task
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import KINDS, Task
 
 SIGNING = Ed25519PrivateKey.generate()
 SIGNER = SIGNING.public_key().public_bytes_raw()

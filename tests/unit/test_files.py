@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from panprivacy import files
 from panprivacy.errors import InputError
+from panprivacy.ground import files
 
 
 class Disk:

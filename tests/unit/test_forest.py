@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.counters.forest import Forest
-from panprivacy.counters.mechanism import Silent
+from panprivacy.tables.counters.forest import Forest
+from panprivacy.tables.counters.mechanism import Silent
 
 
 @pytest.mark.parametrize("lacks", ["at_birth", "at_closing", "combined"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.local.frequencies import Spread, intervals
+from panprivacy.papers.local.frequencies import Spread, intervals
 from tests.unit.test_randomiser import EACH
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import windows_in_a_year
+from panprivacy.privacy.guarantee import windows_in_a_year
 from panprivacy.statistics.grid import Grid, time_zone
 
 HOUR, DAY, WEEK = 3_600, 86_400, 604_800

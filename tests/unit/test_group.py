@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.coins import SystemCoins
+from panprivacy.devices.federated import group
 from panprivacy.errors import InputError
-from panprivacy.federated import group
+from panprivacy.privacy.coins import SystemCoins
 from tests.docs.pins import ROOT
 from tests.unit import secp256k1 as book
 from tests.unit.drawn import Scripted
@@ -203,8 +203,9 @@ def test_one_file_imports_the_curve_library():
 
 
 def test_without_the_library_one_line_says_what_to_install():
-    code = "import sys; sys.modules['coincurve'] = None; import panprivacy, panprivacy.federated\n"
-    code += "import panprivacy.federated.group"
+    code = "import sys; sys.modules['coincurve'] = None; import panprivacy\n"
+    code += "import panprivacy.devices.federated\n"
+    code += "import panprivacy.devices.federated.group"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stderr.splitlines()[-1] == (
         "ImportError: statistics over devices need coincurve: pip install 'panprivacy[federated]'"

@@ -84,7 +84,9 @@ class TestUpdate:
         labels, users = ["home", "help", "shop", "home"], [1, 2, 3, 4]
         together, one = make(), make()
         parts = [slice(0, 2), slice(2, 2), slice(2, 4)]
-        together.apply(*(together.prepare(users[part], labels[part]) for part in parts))
+        together.internals.memory.apply(
+            *(together.internals.memory.prepare(users[part], labels[part]) for part in parts)
+        )
         one.update(users, labels)
         assert together.state() == one.state()
 
@@ -262,23 +264,25 @@ class TestBudget:
 
     def test_announced_intrusions(self):
         pages = grouped(partial(density, intrusions=1), epsilon=3)
-        assert pages.guarantee == pp.Guarantee(Fraction(3), 1, 2, unseen=pages.unseen)
+        assert pages.guarantee == pp.Guarantee(
+            Fraction(3), 1, 2, unseen=pages.guarantee.unseen_loss.epsilon
+        )
         before = pages.state()
         pages.announce_intrusion()
-        assert len(pages.state()) == pages.state_bytes == len(before)
+        assert len(pages.state()) == pages.internals.memory.state_bytes == len(before)
         with pytest.raises(pp.BudgetError):
             pages.announce_intrusion()
 
     def test_what_is_unseen_costs_as_many_groups(self):
         pages = grouped(epsilon=2)
-        assert pages.unseen == 2 * density(1).unseen
+        assert pages.guarantee.unseen_loss.epsilon == 2 * density(1).guarantee.unseen_loss.epsilon
 
     def test_windows_of_groups(self):
         daily = pp.Windowed(lambda: grouped(epsilon=2), every=3_600)
         daily.update([1, 2], ["home", "help"])
         daily.close()
         assert {name.group for name in daily.releases[0].release} == set(LABELS)
-        assert daily.loss(3) == 2 + 2 * grouped(epsilon=2).unseen
+        assert daily.loss(3) == 2 + 2 * grouped(epsilon=2).guarantee.unseen_loss.epsilon
 
 
 class TestResume:
@@ -292,7 +296,7 @@ class TestResume:
     def test_all_groups_go_on(self):
         before, after = self.begun(), grouped(releases_of(2))
         state = before.state()
-        assert len(state) == before.state_bytes
+        assert len(state) == before.internals.memory.state_bytes
         after.resume(state)
         assert after.state() == state
         assert after.ledger.spent == before.ledger.spent
@@ -303,7 +307,10 @@ class TestResume:
     def test_releases_that_left_are_paid_for(self):
         after = grouped(releases_of(2))
         after.resume(grouped(releases_of(2)).state(), released=2)
-        assert after.ledger.spent == after.state_epsilon + after.of_releases(2)
+        assert (
+            after.ledger.spent
+            == after.internals.releasing.state_epsilon + after.internals.releasing.of_releases(2)
+        )
         with pytest.raises(pp.BudgetError):
             after.release()
 
@@ -342,4 +349,4 @@ def test_the_cost_of_a_release_is_what_it_takes_from_the_ledger(per_user):
     for number in (1, 2):
         spent = groups.ledger.spent
         groups.release()
-        assert sum(groups.release_costs(number).values()) == groups.ledger.spent - spent
+        assert sum(groups.internals.releasing.costs(number).values()) == groups.ledger.spent - spent

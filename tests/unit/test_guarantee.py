@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
+from contextvars import copy_context
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -13,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy import guarantee
-from panprivacy.guarantee import (
+from panprivacy.privacy import guarantee
+from panprivacy.privacy.guarantee import (
     RANDOMISATION_BITS,
     exact,
     exp_bounds,
@@ -26,7 +27,7 @@ from panprivacy.guarantee import (
     unseen_count,
     unseen_loss,
 )
-from panprivacy.guarantee import loss as loss_
+from panprivacy.privacy.guarantee import loss as loss_
 
 GRID = Fraction(1, 2**RANDOMISATION_BITS)
 EXPONENTS = st.fractions(-200, 200, max_denominator=10**9)
@@ -299,6 +300,8 @@ def test_several_programs_cover_what_each_of_them_does():
         )
     none = pp.Guarantee(Fraction(1))
     assert pp.Guarantee.of_all([none, one]) == pp.Guarantee(Fraction(2), 0, 3)
+    for alone in (one, other, none):
+        assert pp.Guarantee.of_all([alone]) == alone
 
 
 # Ledger
@@ -378,7 +381,7 @@ def test_statistics_of_many_threads_share_a_ledger_exactly():
         with contextlib.suppress(pp.BudgetError):
             won.append(pp.Density(universe=8, epsilon=1, ledger=ledger))
 
-    threads = [threading.Thread(target=construct) for _ in range(8)]
+    threads = [threading.Thread(target=copy_context().run, args=(construct,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -424,7 +427,7 @@ def test_rho_adjacency_and_conditions_are_told():
     assert text.startswith("rho 0.333334, that is epsilon 3 and delta 0.000001 for adding")
     assert "one device" in text
     assert "one user" not in text
-    assert "1 announced intrusions and one unannounced look" in text
+    assert "1 announced intrusion and one unannounced look" in text
     assert text.endswith("each further group costs him 1.5 and delta 5e-7 more; coins are fair; x")
     assert promise.replace == 6
 
@@ -458,10 +461,20 @@ def test_a_ledger_rounds_what_it_allows_up_and_what_is_left_down():
 def test_what_is_shown_is_no_smaller_and_what_is_left_no_larger(number, digits):
     above, below = (
         Fraction(text.replace(",", ""))
-        for text in (guarantee.shown(number, digits), guarantee.shown_below(number, digits))
+        for text in (guarantee.shown(number, digits), guarantee.format_rounded_down(number, digits))
     )
     assert below <= number <= above <= below * (1 + 2 * Fraction(10, 10**digits))
     assert guarantee.float_below(number) <= number <= guarantee.float_above(number)
+
+
+def test_losses_and_odds_are_written_in_as_many_digits_as_are_asked_for():
+    third = guarantee.PrivacyLoss(Fraction(1, 3))
+    assert (third.text(), third.text(3), str(third)) == ("0.333334", "0.334", "epsilon 0.333334")
+    assert guarantee.PrivacyLoss(Fraction(0)).text(3) == "0"
+    assert guarantee.PrivacyLoss(Fraction(1)).says_of_odds(3) == "a factor of 2.72"
+    assert guarantee.PrivacyLoss(Fraction(10**6)).says_of_odds(3).endswith("too large to write")
+    rarely = "a factor of 6.44, but for outcomes of probability 0.2"
+    assert guarantee.PrivacyLoss(Fraction(1), Fraction(1, 10)).says_of_odds(3) == rarely
 
 
 PROMISE = pp.Guarantee(Fraction(1), delta=Fraction(1, 10**9), unseen=Fraction(1, 25))
@@ -483,19 +496,37 @@ def test_an_event_is_in_one_window():
 def test_crashes_add_what_is_said():
     event = pp.Guarantee(Fraction(1), adjacency="event", crash=Fraction(2))
     assert event.crashed(3) == guarantee.PrivacyLoss(Fraction(7))
-    assert str(event).endswith("each crash after which an earlier state goes on adds up to 2")
+    assert str(event).endswith(
+        "each crash after which an earlier state goes on adds up to epsilon 2"
+    )
     assert PROMISE.crashed(3) == PROMISE.loss
     assert "crash" not in str(PROMISE)
     delayed = pp.Guarantee(Fraction(1), delta=Fraction(1, 10**9), crash=Fraction(1))
     assert delayed.crashed(2) == guarantee.PrivacyLoss(Fraction(3), Fraction(3, 10**9))
-    assert "adds up to 1 and delta 1e-9" in str(delayed).replace("0.000000001", "1e-9")
+    assert "adds up to epsilon 1 and delta 1e-9" in str(delayed).replace("0.000000001", "1e-9")
 
 
 def test_groups_and_comparisons_add_up():
     grouped = PROMISE.compared(guarantee.PrivacyLoss(Fraction(2), Fraction(1, 10**9))).in_groups(3)
     assert grouped.loss == guarantee.PrivacyLoss(Fraction(9), Fraction(6, 10**9))
     assert grouped.unseen == 3 * (2 + Fraction(1, 25))
-    assert grouped.of_groups(1) == guarantee.PrivacyLoss(Fraction(3), Fraction(2, 10**9))
+    assert "each further group costs him 3 and delta 2e-9 more" in str(grouped).replace(
+        "0.000000002", "2e-9"
+    )
+
+
+def test_a_further_crash_may_add_less_than_the_first_one():
+    event = pp.Guarantee(Fraction(1), adjacency="event", crash=Fraction(2), crash_again=Fraction(1))
+    assert [event.crashed(n).epsilon for n in range(4)] == [1, 3, 4, 5]
+    assert [event.crashed(n, announced=1).epsilon for n in range(4)] == [1, 3, 5, 6]
+    assert event.crashed(3, announced=9).epsilon == 7
+    twice = pp.Guarantee.of_all([event, event])
+    assert twice.crashed(2).epsilon == event.in_groups(2).crashed(2).epsilon == 8
+    assert (event.document()["crash"], event.document()["crash_again"]) == (2, 1)
+    assert str(event).endswith(
+        "the first crash after which an earlier state goes on adds up to epsilon 2, and each "
+        "further one 1, or as much as the first where intrusions are announced"
+    )
 
 
 def test_a_delta_is_never_more_than_certain():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panprivacy.local.hadamard import HadamardResponse, _transform
+from panprivacy.papers.local.hadamard import HadamardResponse, _transform
 from panprivacy.testing import SeededCoins
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy import _intrinsics
-from panprivacy.hashing import ABREAST, hash_byte_strings, hash_integers, key_words
+from panprivacy.ground import intrinsics as _intrinsics
+from panprivacy.tables.hashing import ABREAST, hash_byte_strings, hash_integers, key_words
 
 MASK = 2**64 - 1
 SECRET_0, SECRET_1 = 0x2D358DCCAA6C78A5, 0x8BB84B93962EACC9

@@ -17,7 +17,7 @@ def test_a_longer_body_behind_a_consistent_header_is_refused():
     size = body.to_bytes(8, "little")
     assert front.count(size) == 1
     longer = front.replace(size, (body + 1).to_bytes(8, "little")) + state[-body:] + b"\0"
-    for refuse in (statistic.check_state, statistic.resume):
+    for refuse in (statistic.internals.memory.check_state, statistic.resume):
         with pytest.raises(InputError, match=_CUT):
             refuse(longer)
     assert statistic.state() == state

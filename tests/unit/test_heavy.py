@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
-from panprivacy.cells.law import on_blocks
-from panprivacy.cells.threshold import ThresholdCells
-from panprivacy.decoders.intervals import margin_beside
-from panprivacy.planning.blocks import block_chances, count_range, count_variances
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.tables.cells.difference_sets import biquadratic, point, residues, singer
+from panprivacy.tables.cells.law import on_blocks
+from panprivacy.tables.cells.threshold import ThresholdCells
+from panprivacy.tables.decoders.intervals import margin_beside
+from panprivacy.tables.planning.blocks import block_chances, count_range, count_variances
 from panprivacy.testing import SeededCoins
 
 SETS = [

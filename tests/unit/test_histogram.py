@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from panprivacy.audit.ideal import IdealEncryption
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.promise import Promise
 from panprivacy.errors import PlanError
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.promise import Promise
 from panprivacy.testing import SeededCoins
 
 COINS = SeededCoins(1)

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from panprivacy.hygiene import doctor, protection
-from panprivacy.hygiene.doctor import Measure, findings
-from panprivacy.hygiene.protection import protect
+from panprivacy.ground.hygiene import doctor, protection
+from panprivacy.ground.hygiene.doctor import Measure, findings
+from panprivacy.ground.hygiene.protection import protect
 from tests.commands import run_command
 
 PATIENCE = 120
@@ -28,8 +28,8 @@ import ctypes, json, resource, sys
 from pathlib import Path
 
 import numpy as np
-from panprivacy.hygiene.doctor import findings
-from panprivacy.hygiene.protection import protect
+from panprivacy.ground.hygiene.doctor import findings
+from panprivacy.ground.hygiene.protection import protect
 
 protect()
 held = [np.ones(1 << 20) for _ in range(32)]  # 256 MiB, far beyond what may be locked
@@ -168,7 +168,7 @@ def test_allocators(overwrites, blocks, spare, pool, says, monkeypatch):
 def probes(times, **settings):
     """How often a process with these settings finds that a freed block is overwritten."""
     script = (
-        "from panprivacy.hygiene.doctor import _free_overwrites\n"
+        "from panprivacy.ground.hygiene.doctor import _free_overwrites\n"
         f"print(sum(_free_overwrites() for _ in range({times})))"
     )
     environment = {**os.environ, "GLIBC_TUNABLES": "", **settings}

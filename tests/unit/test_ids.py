@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.ids import (
+from panprivacy.tables.ids import (
     PIECE_ROWS,
     ByteIds,
     CodedIds,

@@ -31,7 +31,7 @@ def test_a_law_has_the_share_of_epsilon_that_it_is_given():
 def test_a_trial_takes_its_deltas_and_refuses_the_others(trial):
     made = kinds()["incidence"](**trial.sizes, epsilon=4)
     for delta in trial.deltas:
-        made.prepare([1], [delta])
+        made.internals.memory.prepare([1], [delta])
     for delta in trial.refused:
         with pytest.raises(pp.InputError):
-            made.prepare([1], [delta])
+            made.internals.memory.prepare([1], [delta])

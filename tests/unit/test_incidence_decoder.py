@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.law import Law
-from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import States
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.decoders.circular import convolve, correlate
+from panprivacy.tables.decoders.intervals import noise_quantile
 
 # Circular sums
 
@@ -184,7 +184,7 @@ def test_output_noise_adds_the_squares_of_what_each_count_moves(name, epoch):
         moved = [model.whole(question, one, 3.0).values - base for one in np.eye(law.modulus)]
         stated = float(model.whole(question, still, 3.0).output)
         assert stated == pytest.approx(3 * float(np.square(moved).sum()))
-        assert stated == pytest.approx(model.whole_noise(question, 3.0))
+        assert stated == pytest.approx(model.histogram_noise(question, 3.0))
         assert sum(moved) == pytest.approx(0, abs=1e-6)
         if question.name.question == "exactly":
             assert model.entries(still, 3.0).output[0] == pytest.approx(stated)

@@ -54,7 +54,7 @@ def test_moments_that_cannot_be_asked(wrong, message):
     visits = pp.Incidence(universe=200, bound=5, epsilon=1)
     with pytest.raises(pp.PlanError, match=message):
         visits.release(cropped_moment=wrong)
-    assert visits.ledger.spent == visits.ledger.total - visits.release_epsilon
+    assert visits.ledger.spent == visits.ledger.total - visits.internals.releasing.release_epsilon
     wide = pp.Incidence(universe=200, bound=2_000, epsilon=1)
     with pytest.raises(pp.PlanError, match=r"tau\*\*power must be at most"):
         wide.release(cropped_moment=(2_000, 4))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.cells.modular import ModularCells
-from panprivacy.noise import uniform_below
+from panprivacy.privacy.noise import uniform_below
 from panprivacy.statistics.header import MOST_TEXT
+from panprivacy.tables.cells.modular import ModularCells
 from panprivacy.testing import SeededCoins
 
 
@@ -96,7 +96,7 @@ def test_the_public_part_of_the_state_tells_laws_apart():
         law = pp.Law.of(row.tolist())
         visits = pp.Incidence(universe=10, bound=1_900, epsilon=1, law=law)
         state = visits.state()
-        texts.append(state[: visits.state_bytes - visits.plan.table.nbytes])
+        texts.append(state[: visits.internals.memory.state_bytes - visits.plan.table.nbytes])
     assert texts[0] != texts[1]
     assert len(texts[0]) == len(texts[1]) < MOST_TEXT
 

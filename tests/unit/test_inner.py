@@ -18,7 +18,7 @@ from tests.unit.test_moment import inner, moment
 
 def states(statistic):
     """What the cells of each stream hold."""
-    table = statistic._state.table
+    table = statistic.internals.memory.now.table
     return np.split(table, 2)
 
 

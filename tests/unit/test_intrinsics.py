@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from llvmlite import binding
 from numba import njit
 
-from panprivacy import _intrinsics
-from panprivacy._kernels import instruction
-from panprivacy.hashing import ABREAST
+from panprivacy.ground import intrinsics as _intrinsics
+from panprivacy.ground.kernels import instruction
+from panprivacy.tables.hashing import ABREAST
 from tests.unit.test_hashing import MASK, fold
 
 WORDS = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 63).map(lambda bit: 1 << bit))

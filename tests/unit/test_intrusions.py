@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextvars import Context
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
@@ -11,11 +12,11 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.planning.request import Request
-from panprivacy.programs.counting import Grouping, make_counting
-from panprivacy.statistics.incidence.plan import Entry
-from panprivacy.statistics.planner import check_useful
+from panprivacy.intake.programs.counting import Grouping, make_counting
+from panprivacy.statistics.incidence.plan import EntryReading
 from panprivacy.statistics.specification import Specification
+from panprivacy.statistics.useful import check_useful
+from panprivacy.tables.planning.request import Request
 from tests.commands import run_command
 
 MODULAR = {
@@ -42,18 +43,18 @@ def test_each_program_says_how_many_were_announced():
         intrusions=2,
         grouping=Grouping(["home", "help"]),
     )
-    assert (counting.guarantee.intrusions, counting.announced) == (2, 0)
+    assert (counting.guarantee.intrusions, counting.internals.memory.announced) == (2, 0)
     counting.announce_intrusion()
-    assert counting.announced == 1
+    assert counting.internals.memory.announced == 1
     for group in counting.members.values():
-        assert [one.announced for one in group.statistics.values()] == [1, 1]
+        assert [one.internals.memory.announced for one in group.statistics.values()] == [1, 1]
 
 
 def test_the_statistics_of_a_program_cover_as_many_each():
     texts = "distinct,expected=3000", "cropped-sum,tau=2,universe=50_000"
     counting = make_counting(list(map(Specification.from_text, texts)), epsilon=9, intrusions=1)
     assert [one.guarantee.intrusions for one in counting.statistics.values()] == [1, 1]
-    assert counting.ledger.spent == counting.state_epsilon > 0
+    assert counting.ledger.spent == counting.internals.releasing.state_epsilon > 0
 
 
 class Clock:
@@ -74,12 +75,12 @@ def test_windows_announce_to_the_one_of_this_moment():
     clock.now += 3_600
     hourly.announce_intrusion()
     assert hourly.current is not before
-    assert hourly.current.announced == 1
+    assert hourly.current.internals.memory.announced == 1
     with pytest.raises(pp.BudgetError, match="1 announced intrusions were planned for"):
         hourly.announce_intrusion()
     clock.now += 3_600
     hourly.advance()
-    assert hourly.current.announced == 0
+    assert hourly.current.internals.memory.announced == 0
 
 
 # What is predicted of them
@@ -95,7 +96,7 @@ def test_the_planned_error_of_an_entry_is_that_of_the_kernel(modulus, intrusions
     assert law.entry_deviation(intrusions) ** 2 == pytest.approx(
         (exact - 1 + 1 / modulus) / modulus, rel=1e-6
     )
-    entry = Entry(modulus, law.entry_deviation() ** 2, 0.5).after(intrusions)
+    entry = EntryReading(modulus, law.entry_deviation() ** 2, 0.5).after(intrusions)
     assert entry.spread == pytest.approx(exact, rel=1e-6)
     assert entry.flatness == pytest.approx(law.entry_deviation(intrusions) ** 2, rel=1e-6)
 
@@ -195,9 +196,9 @@ def test_a_plan_without_any_says_nothing_of_them():
 )
 def test_counters_of_few_values_can_be_read_after_four(stat, intrusions):
     sizes = Specification.from_text(stat).sizes
-    plan = sizes.planned(Request(Fraction(8), 1, intrusions))
-    assert plan.relative_error() < 0.05
-    check_useful(plan, sizes)
+    request = Request(Fraction(8), 1, intrusions)
+    assert sizes.planned(request).relative_error() < 0.05
+    Context().run(check_useful, sizes, request)
 
 
 @pytest.mark.parametrize("announced", range(3))
@@ -225,7 +226,8 @@ def test_an_answer_is_right_after_each_announced_intrusion(make, sizes, each, an
 @pytest.mark.long
 def test_more_than_can_be_read_is_refused_with_its_error_and_what_would_do():
     with pytest.raises(pp.PlanError, match=r"at least \S+ times the largest .* would do"):
-        make_counting(
+        Context().run(
+            make_counting,
             [Specification.from_text("cropped-sum,tau=10,universe=100_000")],
             epsilon=Fraction(4),
             intrusions=2,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.joint import own_key, payload_keys
+from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.errors import PlanError
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.joint import own_key, payload_keys
-from panprivacy.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 
 LEADER, HELPER, OTHER = (DecryptionKey.generate(SeededCoins(seed)) for seed in (1, 2, 3))

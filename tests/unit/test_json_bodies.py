@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.sources import (
+from panprivacy.intake.sources import (
     read_body,
 )
 from tests.unit.test_bodies import DELTA, NOT_JSON, ONE_JSON, PROPERTY, USER, refusal, rows

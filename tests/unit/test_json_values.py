@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column
-from panprivacy.sources.json_values import column_of, events_of, named, parse_json, read_values
+from panprivacy.intake.sources import Column
+from panprivacy.intake.sources.json_values import (
+    column_of,
+    events_of,
+    named,
+    parse_json,
+    read_values,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,8 @@ from numba import config, njit, types
 from numba.extending import intrinsic
 
 import panprivacy
-from panprivacy import _kernels
-from panprivacy._kernels import (
+from panprivacy.ground import kernels as _kernels
+from panprivacy.ground.kernels import (
     Kernel,
     cache_folder,
     helper,
@@ -37,10 +38,10 @@ from tests.unit.test_startup import BARE, PATIENCE, _double, told
 MARK = "panprivacy: compiling its kernels"
 
 
-COMPILE = "from panprivacy._kernels import wipe_stack; print(wipe_stack())"
+COMPILE = "from panprivacy.ground.kernels import wipe_stack; print(wipe_stack())"
 
 
-WHERE = "from panprivacy._kernels import cache_folder; print(cache_folder(''))"
+WHERE = "from panprivacy.ground.kernels import cache_folder; print(cache_folder(''))"
 
 
 PACKAGE = Path(panprivacy.__file__).parent
@@ -48,8 +49,8 @@ PACKAGE = Path(panprivacy.__file__).parent
 
 ADDRESSES = """
 import numpy as np
-from panprivacy.addressing import Hashed
-from panprivacy.ids import IntegerIds
+from panprivacy.tables.addressing import Hashed
+from panprivacy.tables.ids import IntegerIds
 print(*Hashed(1 << 20, bytes(16)).slots([IntegerIds(np.arange(3))]))
 """
 
@@ -94,19 +95,39 @@ class TestCompiling:
     @pytest.mark.long
     def test_it_is_said_on_a_terminal_once(self, tmp_path):
         first, second = (told_on_a_terminal(COMPILE, NUMBA_CACHE_DIR=tmp_path) for _ in range(2))
-        assert first.strip() == f"{MARK}, once ..."
+        assert first.strip() == f"{MARK}, once: up to a minute of processor time"
         assert second == ""
 
     @pytest.mark.long
-    def test_it_is_not_said_in_a_pipe_and_kept_in_a_named_folder(self, tmp_path):
+    def test_it_is_said_in_a_pipe_once_and_kept_in_a_named_folder(self, tmp_path):
+        said = f"{MARK}, once: up to a minute of processor time\n"
+        assert told(COMPILE, NUMBA_CACHE_DIR=tmp_path) == ("131072", said)
         assert told(COMPILE, NUMBA_CACHE_DIR=tmp_path) == ("131072", "")
         assert [*tmp_path.rglob("*wipe_stack*.nbi")]
 
     @pytest.mark.long
     def test_it_is_said_once_of_many_kernels(self, tmp_path):
-        program = "from panprivacy import hashing; from panprivacy._kernels import wipe_stack\n"
+        program = "from panprivacy.tables import hashing\n"
+        program += "from panprivacy.ground.kernels import wipe_stack\n"
         program += "wipe_stack(); hashing.hash_integers.made()"
         assert told_on_a_terminal(program, NUMBA_CACHE_DIR=tmp_path).count(MARK) == 1
+
+    @pytest.mark.long
+    def test_a_terminal_has_a_progress_bar_the_first_time(self, tmp_path):
+        program = "from panprivacy.ground.kernels import compile_kernels\ncompile_kernels()"
+        program = f"import panprivacy.tables.slices\n{program}"
+        first, second = (told_on_a_terminal(program, NUMBA_CACHE_DIR=tmp_path) for _ in range(2))
+        line, bar = first.strip().splitlines()[0], first.splitlines()[-1]
+        assert line.startswith(MARK)
+        assert re.fullmatch(r"\[#{40}\] (\d+) of \1", bar)
+        assert second == ""
+
+    @pytest.mark.long
+    def test_a_pipe_has_a_line_and_no_bar(self, tmp_path):
+        program = "import panprivacy.tables.slices\n"
+        program += "from panprivacy.ground.kernels import compile_kernels; compile_kernels()"
+        _, said = told(program, NUMBA_CACHE_DIR=tmp_path)
+        assert said == f"{MARK}, once: up to a minute of processor time\n"
 
     def test_threads_that_call_first_at_the_same_time_compile_once(self, monkeypatch):
         made = []
@@ -140,7 +161,7 @@ class TestCompiling:
         def full(_folder):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(_kernels, "_kept_in", full)
+        monkeypatch.setattr(_kernels, "_cache_in", full)
         assert kernel("int64(int64)")(_double)(3) == 6
 
     def test_others_keep_what_they_compile_where_they_did(self):
@@ -249,10 +270,10 @@ class TestCache:
     @pytest.mark.parametrize(
         ("name", "source", "changes"),
         [
-            ("deep/one.py", "from panprivacy._kernels import inlined\nONE = 2", True),
+            ("deep/one.py", "from panprivacy.ground.kernels import inlined\nONE = 2", True),
             ("instructions.py", "from numba.extending import intrinsic\nONE = 2", True),
             ("other.py", "ONE = 2", False),
-            ("notes.txt", "from panprivacy._kernels import inlined", False),
+            ("notes.txt", "from panprivacy.ground.kernels import inlined", False),
         ],
     )
     def test_the_digest_is_of_files_with_kernels(self, tmp_path, name, source, changes):
@@ -261,7 +282,7 @@ class TestCache:
         assert (source_digest(before) != source_digest(after)) is changes
 
     def test_kernels_take_constants_from_files_with_kernels_only(self):
-        files = [path for path in PACKAGE.rglob("*.py") if "_kernels import" in path.read_text()]
+        files = [path for path in PACKAGE.rglob("*.py") if "kernels import" in path.read_text()]
         modules = {
             ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in files
         }
@@ -286,7 +307,7 @@ class TestCache:
         package, kept = tmp_path / "panprivacy", tmp_path / "kept"
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         found = [told(ADDRESSES, path=tmp_path, NUMBA_CACHE_DIR=kept)[0]]
-        hashing = package / "hashing.py"
+        hashing = package / "tables/hashing.py"
         hashing.write_text(_altered(hashing.read_text()))
         found += [told(ADDRESSES, path=tmp_path, NUMBA_CACHE_DIR=kept)[0] for _ in range(2)]
         assert found[0] != found[1] == found[2]
@@ -295,8 +316,9 @@ class TestCache:
     def test_a_frozen_package_keeps_its_kernels_where_it_is_told(self, frozen, tmp_path):
         kept = tmp_path / "kept"
         kept.mkdir()
-        for _ in range(2):
-            assert told(COMPILE, path=frozen, CACHE_DIRECTORY=kept, HOME="/no") == ("131072", "")
+        runs = [told(COMPILE, path=frozen, CACHE_DIRECTORY=kept, HOME="/no") for _ in range(2)]
+        assert [done for done, _ in runs] == ["131072"] * 2
+        assert [said.count(MARK) for _, said in runs] == [1, 0]
         assert len([*kept.rglob("*wipe_stack*.nbi")]) == 1
 
     @pytest.mark.long

@@ -37,7 +37,7 @@ CLEAN = {name: value for name, value in os.environ.items() if name not in harden
 STAND_IN = {
     "__init__.py": "",
     "__main__.py": "from panprivacy_launcher import main\nmain()\n",
-    "hygiene/protection.py": "def protect(): pass\n",
+    "ground/hygiene/protection.py": "def protect(): pass\n",
     "cli.py": """
 import json, os, sys
 
@@ -55,7 +55,7 @@ def main():
 def stand_in(tmp_path):
     """A folder with a package that tells how it was started, and exits with 7."""
     package = tmp_path / "stand in" / "panprivacy"
-    (package / "hygiene").mkdir(parents=True)
+    (package / "ground/hygiene").mkdir(parents=True)
     for name, text in STAND_IN.items():
         (package / name).write_text(text)
     return package.parent
@@ -282,3 +282,15 @@ def test_an_interrupt_ends_it_as_any_program():
         assert process.returncode == -signal.SIGINT
         assert b'"interrupted": true' in printed.splitlines()[-1]
         assert said.startswith(b"panprivacy: ended by SIGINT: ")
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+@pytest.mark.parametrize("entry", ["panprivacy_launcher", "panprivacy"])
+def test_on_other_systems_one_line_says_what_to_do(platform, entry):
+    program = f"import sys; sys.platform = {platform!r}; import {entry}; {entry}.main()"
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.returncode in {1, 2}
+    last = found.stderr.splitlines()[-1]
+    assert "on macOS and Windows take a container or WSL" in last

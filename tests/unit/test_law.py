@@ -13,9 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
-from panprivacy.cells.law import _FAMILIES, _modulus, hit_and_miss, on_blocks, on_set, outside
-from panprivacy.guarantee import exp_bounds
+from panprivacy.privacy.guarantee import exp_bounds
+from panprivacy.tables.cells.difference_sets import biquadratic, point, residues, singer
+from panprivacy.tables.cells.law import (
+    _FAMILIES,
+    _modulus,
+    hit_and_miss,
+    on_blocks,
+    on_set,
+    outside,
+)
 
 MAKERS = [
     (pp.Law.flat, 3),

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.explain.reading import read_states
-from panprivacy.planning.learning import Evidence, LearnedBound, LearnedUsers
 from panprivacy.statistics.containers import parted, resume_all
+from panprivacy.statistics.explain.reading import read_states
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.specification import Specification, together
+from panprivacy.tables.planning.learning import Evidence, LearnedBound, LearnedUsers
 
 DAY = 86_400
 MONDAY = 1_794_787_200.0
@@ -48,7 +48,7 @@ class Days:
 
     @property
     def expects(self):
-        return self.windowed.current.expects
+        return self.windowed.current.internals.windows.expects
 
 
 def following(expected, answer, each=1):
@@ -158,12 +158,16 @@ class TestWindows:
     def test_epsilon_stays_split_as_it_was_and_the_memory_is_no_larger(self):
         days = Days()
         first = days.windowed.current
-        budget, loss, spent = first.plan.split.budget, first.unseen, first.ledger.spent
+        budget, loss, spent = (
+            first.plan.split.budget,
+            first.guarantee.unseen_loss.epsilon,
+            first.ledger.spent,
+        )
         for users in (5_000, 80_000, 3, 0):
             days.pass_one(np.arange(users))
             now = days.windowed.current
             assert now.plan.split.budget == budget
-            assert (now.unseen, now.ledger.spent) == (loss, spent)
+            assert (now.guarantee.unseen_loss.epsilon, now.ledger.spent) == (loss, spent)
             assert now.plan.table.nbytes <= 1_024
         now.release()
         with pytest.raises(pp.BudgetError):
@@ -176,7 +180,11 @@ class TestWindows:
         )
         learns, fixed = make("learn:1000:1000000"), make((1_000, 1_000_000))
         split = fixed.plan.split.budget
-        assert learns.unseen == split.unseen(releases=1, intrusions=0) > fixed.unseen
+        assert (
+            learns.guarantee.unseen_loss.epsilon
+            == split.unseen(releases=1, intrusions=0)
+            > fixed.guarantee.unseen_loss.epsilon
+        )
 
     def test_a_window_that_is_cut_short_changes_nothing(self):
         days = Days()
@@ -252,7 +260,7 @@ class TestWindows:
         statistic = learning()
         statistic.release()
         with pytest.raises(pp.PanPrivacyError, match="only a new statistic"):
-            statistic.expect(statistic.expects)
+            statistic.internals.windows.expect(statistic.internals.windows.expects)
 
 
 ROUNDS = partial(pp.Incidence, bound="learn:3:1000", universe=3_000, epsilon=60)
@@ -420,8 +428,8 @@ class TestBound:
         self.day_of(days, 2)
         assert days.expects == ((3, 1_000),)
         whole = ROUNDS()
-        assert whole.tells_states()
-        assert not whole.tells_states(at_least=(2,))
+        assert whole.internals.windows.shows_range()
+        assert not whole.internals.windows.shows_range(at_least=(2,))
         with pytest.raises(pp.PlanError, match="whole histogram"):
             whole.release(at_least=(2,)).reach()
 
@@ -475,7 +483,7 @@ class TestResume:
 
     def after(self, days):
         other = pp.Windowed(learning, every=DAY, clock=days.clock)
-        assert other.current.expects != days.expects
+        assert other.current.internals.windows.expects != days.expects
         return other
 
     def test_a_window_goes_on_as_it_was_planned(self):
@@ -485,7 +493,7 @@ class TestResume:
         other = self.after(days)
         other.check_state(state)
         other.resume(state)
-        assert other.current.expects == days.expects
+        assert other.current.internals.windows.expects == days.expects
         assert other.state() == state
         assert other.current.release().value == pytest.approx(4_000, rel=0.2)
 

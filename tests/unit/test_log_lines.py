@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from panprivacy.sources import Column, Prefixes, open_source, text
-from panprivacy.sources.log_lines import FIELDS, _find_fields, _lines, only_wanted_groups
-from panprivacy.sources.log_lines import PARTS as REQUEST_PARTS
-from panprivacy.sources.text import BYTE_ORDER_MARK
+from panprivacy.intake.sources import Column, Prefixes, open_source, text
+from panprivacy.intake.sources.log_lines import FIELDS, _find_fields, _lines, only_wanted_groups
+from panprivacy.intake.sources.log_lines import PARTS as REQUEST_PARTS
+from panprivacy.intake.sources.text import BYTE_ORDER_MARK
 from tests.unit.reading import PROPERTY, SECRET, batches, locals_of_thread, pipe, refusal
 from tests.unit.test_addresses import as_python_reads, fenced
 

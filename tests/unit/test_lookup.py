@@ -38,5 +38,7 @@ def test_a_name_that_nothing_has_is_refused_with_those_there_are(wanted):
     assert "shop" not in str(refused.value)
     with pytest.raises(KeyError, match="answers there are: cropped sum 10"):
         pp.Answers([ANSWER])["no"]
+    with pytest.raises(KeyError, match="statistics there are: visits, calls"):
+        pp.Answers([ANSWER, ANSWER.under("calls")])["no"]
     with pytest.raises(KeyError, match="answers there are: none"):
         pp.Answers([])["no"]

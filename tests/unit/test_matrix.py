@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.local.matrix import MatrixRandomiser
+from panprivacy.papers.local.matrix import MatrixRandomiser
 from panprivacy.testing import SeededCoins
 
 LAWS = [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]]

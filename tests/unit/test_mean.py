@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
 
 
 def test_the_least_noise_of_a_mean_is_found_where_one_device_would_need_too_much():

@@ -7,8 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Mechanism, Memory, Silent, StepAnswers, variances
+from panprivacy.privacy.coins import Coins
+from panprivacy.tables.counters.mechanism import (
+    CounterState,
+    Mechanism,
+    Silent,
+    StepAnswers,
+    variances,
+)
 
 
 class Steps(Mechanism):
@@ -17,7 +23,7 @@ class Steps(Mechanism):
     horizon, bound = 5, 1
 
     def born(self, coins):
-        return Memory(coins.discrete_laplace(Fraction(9), 2), np.zeros(0))
+        return CounterState(coins.discrete_laplace(Fraction(9), 2), np.zeros(0))
 
     def run(self, memory, amounts, coins):
         assert not memory.cells.any()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.merging import Merger
 from panprivacy.statistics.contribution import read_parts
+from panprivacy.statistics.merging import Merger
 from panprivacy.testing import SeededCoins
 
 KEY = b"one key for all shards"
@@ -188,7 +188,11 @@ class TestSeveral:
             )
             grouped.update(users, [group] * len(users))
             part = grouped.contribute()
-            assert grouped.ledger.spent == grouped.state_epsilon + grouped.of_releases(1)
+            assert (
+                grouped.ledger.spent
+                == grouped.internals.releasing.state_epsilon
+                + grouped.internals.releasing.of_releases(1)
+            )
             return part
 
         parts = [shard(np.arange(500), "home"), shard(np.arange(500, 1_500), "help")]
@@ -221,7 +225,7 @@ class TestPaid:
         statistic = cropped(range(50), releases=2, intrusions=1)
         first = statistic.contribute()
         statistic.update(range(50, 99))
-        assert (statistic.announced, statistic.releases) == (1, 1)
+        assert (statistic.internals.memory.announced, statistic.releases) == (1, 1)
         second = statistic.contribute()
         assert statistic.ledger.spent == 1
         message = refused(first, second)
@@ -257,7 +261,7 @@ class TestPaid:
         def shard():
             return pp.Incidence(universe=9, bound=2, epsilon=1, intrusions=intrusions, key=KEY)
 
-        assert further(shard) == pytest.approx(shard().state_epsilon, rel=1e-5)
+        assert further(shard) == pytest.approx(shard().internals.releasing.state_epsilon, rel=1e-5)
 
     def test_what_a_further_shard_may_release_by_itself_is_told(self):
         """He loses that there, whatever becomes of the cells."""
@@ -265,7 +269,10 @@ class TestPaid:
         def shard():
             return pp.Incidence(universe=9, bound=2, epsilon=1, releases=3, key=KEY)
 
-        told = shard().state_epsilon + 2 * shard().release_epsilon
+        told = (
+            shard().internals.releasing.state_epsilon
+            + 2 * shard().internals.releasing.release_epsilon
+        )
         assert further(shard) == pytest.approx(told, rel=1e-5)
 
     @pytest.mark.parametrize("intrusions", [0, 2])
@@ -421,7 +428,7 @@ class TestRefused:
 
     def test_weighted_counts_that_would_not_fit(self):
         plan = pp.Incidence(universe=1_000_000, bound=1_000, epsilon=1).plan
-        asked = pp.Incidence.query_type.read("incidence", {"cropped_moment": [(1_000, 2)]})
+        asked = pp.Incidence.entry.query.read("incidence", {"cropped_moment": [(1_000, 2)]})
         assert plan.merged("sums", asked, 0, 4)
         with pytest.raises(pp.PlanError, match="do not fit in 64 bits"):
             plan.merged("sums", asked, 0, 10_000_000)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import CalibratedDistinctCount
-from panprivacy.published.mir_calibrated_distinct import NonzeroModel
+from panprivacy.papers.published import CalibratedDistinctCount
+from panprivacy.papers.published.mir_calibrated_distinct import NonzeroModel
 from panprivacy.testing import SeededCoins
 
 

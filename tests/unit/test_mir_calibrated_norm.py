@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import CalibratedNorm
+from panprivacy.papers.published import CalibratedNorm
 from panprivacy.statistics.release import Name
 from panprivacy.testing import SeededCoins
 

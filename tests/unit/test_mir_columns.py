@@ -7,9 +7,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import InputError
-from panprivacy.ids import read_ids
-from panprivacy.published import CalibratedNorm
-from panprivacy.published.mir_columns import OneColumn, Repeated
+from panprivacy.papers.published import CalibratedNorm
+from panprivacy.papers.published.mir_columns import OneColumn, Repeated
+from panprivacy.tables.ids import read_ids
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_what_is_no_list_of_equally_long_columns_is_refused(columns):
 
 def test_columns_may_be_a_text():
     text, lists = (
-        CalibratedNorm(columns=columns, modulus=5, epsilon=1).sizes
+        CalibratedNorm(columns=columns, modulus=5, epsilon=1).internals.memory.sizes
         for columns in ("1,0;0,-1", [[1, 0], [0, -1]])
     )
     assert text == lists

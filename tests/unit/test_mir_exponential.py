@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.published import (
+from panprivacy.papers.published import (
     StableDistinctCount,
 )
-from panprivacy.published.mir_exponential import StableMap, medians
-from panprivacy.published.mir_lattice import lattice_of
+from panprivacy.papers.published.mir_exponential import StableMap, medians
+from panprivacy.papers.published.mir_lattice import lattice_of
 
 
 @pytest.mark.parametrize("roots", [1, 2, 4])
@@ -58,6 +58,6 @@ def test_the_errors_of_a_stable_sketch_are_those_of_all_its_noise():
 
 def test_a_release_of_a_stable_sketch_leaves_its_noise_out_of_the_state():
     statistic = StableDistinctCount(universe=9, rows=2, modulus=11, grid=9, epsilon=1)
-    before = statistic._state.table.copy()
+    before = statistic.internals.memory.now.table.copy()
     statistic.release()
-    assert (statistic._state.table == before).all()
+    assert (statistic.internals.memory.now.table == before).all()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.published import CalibratedNorm, CalibratedTotal, LaplaceNorm
-from panprivacy.published.mir_laplace import law_of_lengths
-from panprivacy.published.mir_lattice import SketchMap, lattice_of, weights_of
+from panprivacy.papers.published import CalibratedNorm, CalibratedTotal, LaplaceNorm
+from panprivacy.papers.published.mir_laplace import law_of_lengths
+from panprivacy.papers.published.mir_lattice import SketchMap, lattice_of, weights_of
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
 from panprivacy.testing import SeededCoins
 
 
@@ -81,10 +81,10 @@ def test_a_sketch_is_the_sum_of_columns_times_states(universe):
         epsilon=1,
         coins=SeededCoins(1),
     )
-    before = statistic._state.table.copy()
+    before = statistic.internals.memory.now.table.copy()
     statistic.update([0, 2, 1, 0], [3, -1, 7, 1])
     statistic.update([1, 2])
-    after = statistic._state.table
+    after = statistic.internals.memory.now.table
     np.testing.assert_array_equal(after - before, [4, 8, 0] @ columns)
     if universe:
         statistic.update([4, 7], [-8, 2])  # columns 1 and 1
@@ -95,9 +95,9 @@ def test_a_sketch_is_the_sum_of_columns_times_states(universe):
 def test_an_announcement_adds_noise_of_its_own():
     columns, coins = np.eye(500, dtype=int).tolist(), SeededCoins(5)
     statistic = LaplaceNorm(columns=columns, bound=1, epsilon=1, intrusions=1, coins=coins)
-    before = statistic._state.table.copy()
+    before = statistic.internals.memory.now.table.copy()
     statistic.announce_intrusion()
-    spread = float(((statistic._state.table - before) ** 2).mean())
+    spread = float(((statistic.internals.memory.now.table - before) ** 2).mean())
     variance = discrete_laplace_variance(float(statistic.plan.table.later))
     assert 0.7 * variance < spread < 1.4 * variance  # that of birth has a quarter of it
 
@@ -198,4 +198,4 @@ def test_a_total_is_a_frequency_moment_of_order_1():
     )
     assert total.plan.table == moment.plan.table
     assert total.plan.sensitivity(0) == moment.plan.sensitivity(0) == 14
-    assert total.unseen == moment.unseen
+    assert total.guarantee.unseen_loss.epsilon == moment.guarantee.unseen_loss.epsilon

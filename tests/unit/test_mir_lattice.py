@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import CalibratedDistinctCount, CalibratedNorm, StableDistinctCount
-from panprivacy.published.mir_exponential import StableMap
-from panprivacy.published.mir_lattice import MOST_POINTS, lattice_of
+from panprivacy.papers.published import CalibratedDistinctCount, CalibratedNorm, StableDistinctCount
+from panprivacy.papers.published.mir_exponential import StableMap
+from panprivacy.papers.published.mir_lattice import MOST_POINTS, lattice_of
 
 
 @pytest.mark.parametrize(

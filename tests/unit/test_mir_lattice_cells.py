@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import CalibratedNorm
-from panprivacy.published.mir_lattice import SketchMap, probabilities
-from panprivacy.published.mir_lattice_cells import LatticeCells
+from panprivacy.papers.published import CalibratedNorm
+from panprivacy.papers.published.mir_lattice import SketchMap, probabilities
+from panprivacy.papers.published.mir_lattice_cells import LatticeCells
 from panprivacy.testing import SeededCoins
 
 
@@ -44,9 +44,9 @@ def test_a_sketch_is_the_sum_of_columns_times_states(norm):
         columns=columns.tolist(), modulus=7, norm=norm, epsilon=1, coins=SeededCoins(1)
     )
     table = statistic.plan.table
-    before = table.entries(statistic._state.table)
+    before = table.entries(statistic.internals.memory.now.table)
     statistic.update([0, 2, 1, 0], [3, -1, 2**62, 1])
-    after = table.entries(statistic._state.table)
+    after = table.entries(statistic.internals.memory.now.table)
     states = [4, 2**62 % 7, -1]
     assert ((after - before - states @ columns) % 7 == 0).all()
 
@@ -97,9 +97,9 @@ def test_a_release_costs_no_more_than_a_look_where_there_is_one():
         return CalibratedNorm(columns=[[1], [2]], modulus=5, releases=releases, **given).plan
 
     one = plan(1, epsilon=3, budget=pp.Budget(state=1, release=2))
-    assert one.unseen == 1
+    assert one.guarantee.unseen_loss.epsilon == 1
     two = plan(2, epsilon=5, budget=pp.Budget(state=1, release=2))
-    assert two.unseen == 4
+    assert two.guarantee.unseen_loss.epsilon == 4
 
 
 @pytest.mark.parametrize(("modulus", "states"), [(5, (-2, 2)), (6, (-2, 2)), (7, (-3, 3))])

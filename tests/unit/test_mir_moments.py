@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedFirstMoment,
 )
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedDistinctCount,
     CroppedFirstMoment,
     CroppedHeavyHitters,
 )
-from panprivacy.published.mir_moments import contributions, seen
+from panprivacy.papers.published.mir_moments import contributions, seen
 
 
 @pytest.mark.parametrize(("tau", "grid"), [(2, 1), (3, 7), (10, 15), (1, 3)])

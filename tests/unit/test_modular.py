@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.cells.bits import BitCells
-from panprivacy.cells.law import Law
-from panprivacy.cells.modular import ModularCells, ScaledCells, ScoredCells
+from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.cells.modular import ModularCells, ScaledCells, ScoredCells
 from panprivacy.testing import SeededCoins
 
 CELLS = 6

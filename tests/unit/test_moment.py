@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextvars import Context
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.decoders.intervals import noise_quantile
-from panprivacy.planning.additive import (
+from panprivacy.tables.decoders.intervals import noise_quantile
+from panprivacy.tables.planning.additive import (
     AdditiveBudget,
     Reach,
     Tails,
@@ -20,8 +21,7 @@ from panprivacy.planning.additive import (
     designs,
     squares_fit,
 )
-from panprivacy.planning.request import Request, budgets
-from panprivacy.statistics.planner import check_useful
+from panprivacy.tables.planning.request import Request, budgets
 from tests.commands import run_command
 
 
@@ -63,9 +63,9 @@ class Unseen:
 def test_what_nobody_saw_costs_no_more_than_is_proved():
     coins = EnumeratedCoins(tail=12, state_tail=2)
     loss = exact_loss(lambda coins: Unseen(coins, 1), [[0], RELEASE], [[], RELEASE], coins=coins)
-    assert Unseen(None, 1).moment.unseen == Fraction(1, 2)
+    assert Unseen(None, 1).moment.guarantee.unseen_loss.epsilon == Fraction(1, 2)
     assert loss.within(Fraction(1, 2))
-    assert Unseen(None, 3).moment.unseen == Fraction(9, 2)
+    assert Unseen(None, 3).moment.guarantee.unseen_loss.epsilon == Fraction(9, 2)
     budget = AdditiveBudget(Fraction(5), Fraction(1))
     assert budget.unseen(releases=3, intrusions=0) == 3
 
@@ -95,9 +95,8 @@ def test_the_error_is_proportional_to_the_bound(order):
 @pytest.mark.long
 def test_a_bound_far_above_what_users_do_is_refused_as_noise():
     sizes = {"order": 2, "bound": 1_000, "expected": (10**6, 10**7)}
-    plan = pp.plan("moment", epsilon=1, **sizes)
-    with pytest.raises(pp.PlanError, match="times the answer: the answer would be noise; epsilon"):
-        check_useful(plan, moment(**sizes).sizes)
+    with pytest.raises(pp.NoiseError, match="times the answer: the answer would be noise; epsilon"):
+        Context().run(moment, **sizes)
 
 
 def test_a_smaller_memory_takes_fewer_cells():

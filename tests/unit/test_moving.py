@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import BudgetError, InputError, PlanError
-from panprivacy.explain.reading import read_states
-from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
-from panprivacy.published.mir_exponential import StableDistinctCount
+from panprivacy.papers.published.mir_exponential import StableDistinctCount
+from panprivacy.statistics.composites.members import JoinedReleasing
+from panprivacy.statistics.explain.reading import read_states
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.together import Together
+from panprivacy.statistics.table.releasing import TableReleasing
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
+from panprivacy.tables.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.testing import SeededCoins
 
 UNIVERSE = 4_000
@@ -137,8 +138,12 @@ def test_each_comparison_has_noise_of_its_own_epsilon(comparisons):
     assert made.plan.request.epsilon == 1 - cost
     assert share.guarantee.epsilon == 1
     assert share.guarantee.delta == delta
-    assert share.ledger.spent == share.state_epsilon == made.state_epsilon + cost
-    assert share.unseen == made.unseen + cost
+    assert (
+        share.ledger.spent
+        == share.internals.releasing.state_epsilon
+        == made.internals.releasing.state_epsilon + cost
+    )
+    assert share.guarantee.unseen_loss.epsilon == made.guarantee.unseen_loss.epsilon + cost
 
 
 def test_all_of_it_costs_epsilon_and_no_more():
@@ -182,11 +187,11 @@ def test_a_state_of_another_threshold_or_of_no_number_is_refused():
         with pytest.raises(InputError):
             moving(**other).resume(state)
     share = moving()
-    place = len(state) - share._first.state_bytes - 8
+    place = len(state) - share.internals.memory.members.first.internals.memory.state_bytes - 8
     damaged = state[:place] + np.float64(math.nan).tobytes() + state[place + 8 :]
     before = share.state()
     with pytest.raises(InputError, match="no such answer can stand"):
-        share.check_state(damaged)
+        share.internals.memory.check_state(damaged)
     assert share.state() == before
     with pytest.raises(InputError, match="finite"):
         share.go_on_from(math.inf)
@@ -208,13 +213,13 @@ def test_an_answer_without_end_does_not_stand(monkeypatch):
     share = moving()
     share.update(range(2_000))
     assert share.check() is not None
-    before, release = share.stands, Together.release
+    before, release = share.stands, JoinedReleasing.release
 
     def endless(several, **asked):
         each = release(several, **asked).values()
         return Answers(replace(one, value=math.inf, high=math.inf) for one in each)
 
-    monkeypatch.setattr(Together, "release", endless)
+    monkeypatch.setattr(JoinedReleasing, "release", endless)
     assert math.isinf(share.release().only().value)
     assert share.stands == before
 
@@ -258,7 +263,7 @@ def test_no_other_question_is_answered_than_the_one_that_is_compared(asked):
     share.update(range(2_000))
     assert share.check() is not None
     before, spent, stands = share.state(), share.ledger.spent, share.stands
-    for refused in (share.release, share.check_release):
+    for refused in (share.release, share.internals.releasing.check_release):
         with pytest.raises(PlanError, match="publishes what it compares"):
             refused(**asked)
     assert (share.state(), share.ledger.spent, share.stands) == (before, spent, stands)
@@ -278,10 +283,16 @@ def test_it_contributes_nothing_as_a_merged_answer_would_not_tell_what_compariso
 
 def test_what_two_readings_of_one_state_differ_by_is_the_noise_of_both():
     share = moving(epsilon=4)
-    split, (scale,) = share._first.plan.split, share._first.reading().scales
-    scales = scale, scale * split.budget.release / share._comparisons.epsilon
+    (one,) = share.members.values()
+    split, (scale,) = one.plan.split, one.internals.releasing.reading().scales
+    scales = (
+        scale,
+        scale * split.budget.release / share.internals.memory.members.comparisons.epsilon,
+    )
     both = math.sqrt(sum(discrete_laplace_variance(float(one)) for one in scales))
-    assert share.noise() == pytest.approx(both / (UNIVERSE * split.contrast), rel=1e-3)
+    assert share.internals.releasing.noise() == pytest.approx(
+        both / (UNIVERSE * split.contrast), rel=1e-3
+    )
 
 
 def test_each_announced_look_is_paid_for_by_comparisons():
@@ -299,8 +310,8 @@ def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     large = partial(pp.Density, universe=1_000_000)
     share = moving(large, epsilon=1, updates=50, threshold="1/1000")
     with pytest.raises(PlanError, match="would be reached by noise, whose deviation is"):
-        share.check_threshold()
-    moving(large, epsilon=1, updates=50, threshold="1/2").check_threshold()
+        share.internals.releasing.check_threshold()
+    moving(large, epsilon=1, updates=50, threshold="1/2").internals.releasing.check_threshold()
 
 
 @pytest.mark.long
@@ -383,17 +394,21 @@ def test_the_guarantee_is_that_of_the_object_that_was_made():
     (made,) = share.statistics.values()
     assert share.guarantee.intrusions == made.guarantee.intrusions == 2
     assert share.guarantee.epsilon == made.guarantee.epsilon + Fraction(3, 2) == 3
-    assert (share.planned, share.left) == (made.planned, 3)
+    assert (share.internals.releasing.planned, share.left) == (made.internals.releasing.planned, 3)
 
 
 def test_noise_of_its_own_is_known_by_what_is_drawn():
     """A class need not say so itself."""
 
-    class Other(pp.Density):
+    class Exact(TableReleasing):
         __slots__ = ()
 
         def _add_noise(self, reading, sums):
             return sums.copy()
+
+    class Other(pp.Density):
+        __slots__ = ()
+        _releasing = Exact
 
     with pytest.raises(PlanError, match="its own"):
         moving(partial(Other, universe=UNIVERSE))

@@ -17,7 +17,25 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.addressing import (
+from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.continual import Counter
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.elgamal import DecryptionKey
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.task import Task
+from panprivacy.devices.federated.two_servers import TwoServers
+from panprivacy.errors import InputError
+from panprivacy.intake.sources import Column, open_source
+from panprivacy.privacy.guarantee import exp_bounds, losses
+from panprivacy.privacy.noise import leading_digits
+from panprivacy.service.outgoing import announcements, payment
+from panprivacy.service.stream import Stream
+from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.grid import Grid
+from panprivacy.tables.addressing import (
     FEISTEL_BITS,
     FEISTEL_ROUNDS,
     Dealt,
@@ -26,29 +44,11 @@ from panprivacy.addressing import (
     Levelled,
     Sampled,
 )
-from panprivacy.audit.ideal import MemoryStorage
-from panprivacy.cells.difference_sets import residues
-from panprivacy.cells.law import Law, high_and_low, hit_and_miss
-from panprivacy.continual import Counter
-from panprivacy.errors import InputError
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.task import Task
-from panprivacy.federated.two_servers import TwoServers
-from panprivacy.guarantee import exp_bounds, losses
-from panprivacy.hashing import may_be_number
-from panprivacy.ids import read_ids, rows_by_code
-from panprivacy.noise import leading_digits
-from panprivacy.service.outgoing import announcements, payment
-from panprivacy.service.stream import Stream
-from panprivacy.slices import Slice
-from panprivacy.sources import Column, open_source
-from panprivacy.statistics.catalogue import kinds
-from panprivacy.statistics.grid import Grid
+from panprivacy.tables.cells.difference_sets import residues
+from panprivacy.tables.cells.law import Law, high_and_low, hit_and_miss
+from panprivacy.tables.hashing import may_be_number
+from panprivacy.tables.ids import read_ids, rows_by_code
+from panprivacy.tables.slices import Slice
 from panprivacy.testing import SeededCoins
 
 MASK = (1 << 64) - 1
@@ -72,9 +72,9 @@ def test_a_counter_as_large_as_its_modulus_is_no_state(make):
     def state(counter):
         return front + counter.to_bytes(width, "little") * statistic.plan.table.cells
 
-    make().check_state(state(modulus - 1))
+    make().internals.memory.check_state(state(modulus - 1))
     with pytest.raises(InputError, match="damaged"):
-        make().check_state(state(modulus))
+        make().internals.memory.check_state(state(modulus))
 
 
 COMMON = b'::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 - '
@@ -139,8 +139,8 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 
 
 CHANGING = {
-    "Body", "ClusterRecord", "Cut", "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins",
-    "Pending", "State", "StreamRecord", "_Attempt", "_Problem", "_Reader", "_Shard",
+    "Body", "ClusterRecord", "CounterState", "Cut", "EnumeratedCoins", "Pending", "PlannedCoins",
+    "ShiftedCoins", "State", "StreamRecord", "_Attempt", "_Consumer", "_Problem", "_Run", "_Shard",
 }  # fmt: skip
 """States, coins of the audit, what is known of others. The rest is public, cached, and shared."""
 
@@ -371,7 +371,7 @@ def test_a_limit_is_the_last_that_is_taken(name):
 @pytest.mark.parametrize("named", ["released", "announced"])
 def test_no_fewer_than_none_have_left_or_were_announced(named):
     statistic = pp.Density(universe=8, epsilon=4, intrusions=1, releases=2)
-    for use in (statistic.check_state, statistic.resume):
+    for use in (statistic.internals.memory.check_state, statistic.resume):
         with pytest.raises(pp.PlanError, match=named):
             use(statistic.state(), **{named: -1})
 
@@ -460,7 +460,7 @@ SIZES = {
     [(kind, name, *ends) for kind, sizes in SIZES.items() for name, ends in sizes.items()],
 )
 def test_a_size_is_taken_up_to_either_end(kind, name, least, most):
-    field = kinds()[kind].sizes_type.fields()[name]
+    field = kinds()[kind].entry.sizes.fields()[name]
     for taken in (least, most):
         assert field.value(taken) == taken
     for refused in (least - 1, most + 1):
@@ -472,12 +472,12 @@ def test_a_constructor_says_all_that_it_takes_and_each_once():
     """`epsilon` first, then what is its own, then what all have."""
     for kind in kinds().values():
         named = inspect.signature(kind).parameters
-        own = [*kind.sizes_type.fields()]
+        own = [*kind.entry.sizes.fields()]
         common = [*named][1 + len(own) :]
         assert [*named][: 1 + len(own)] == ["epsilon", *own]
         assert common == ["releases", "intrusions", "budget", "ledger", "coins", "key"]
         assert {one.kind for one in named.values()} == {inspect.Parameter.KEYWORD_ONLY}
-        for name, field in kind.sizes_type.fields().items():
+        for name, field in kind.entry.sizes.fields().items():
             told = named[name].default
             assert told is inspect.Parameter.empty if field.required else told == field.default
 
@@ -591,15 +591,17 @@ LEFT_OUT = {
 
 
 WHERE_LEFT_OUT = (
-    "cells.additive", "cells.bits", "cells.law", "checkpoint", "continual.counter",
-    "continual.methods", "counters.accumulator", "counters.delayed", "counters.endless",
-    "counters.factorised", "counters.mechanism", "counters.naive", "counters.running",
-    "counters.shapes", "counters.tree", "decoders.intervals", "federated.collector",
-    "federated.elgamal", "federated.distributions", "federated.shares", "guarantee.promise",
-    "planning.additive", "service.outgoing.payment", "service.stream",
-    "statistics.additive_plans", "statistics.density.decoder", "statistics.grid",
-    "statistics.running.stepwise", "statistics.statistic", "statistics.together",
-    "statistics.windowed",
+    "continual.counter", "continual.methods", "devices.federated.collector",
+    "devices.federated.distributions", "devices.federated.elgamal", "devices.federated.shares",
+    "privacy.guarantee.promise", "service.outgoing.payment", "service.stream",
+    "statistics.additive_plans", "statistics.checkpoint", "statistics.composites.together",
+    "statistics.composites.windowed", "statistics.density.decoder", "statistics.grid",
+    "statistics.running.stepwise", "statistics.statistic", "tables.cells.additive",
+    "tables.cells.bits", "tables.cells.law", "tables.counters.accumulator",
+    "tables.counters.delayed", "tables.counters.endless", "tables.counters.factorised",
+    "tables.counters.mechanism", "tables.counters.naive", "tables.counters.running",
+    "tables.counters.shapes", "tables.counters.tree", "tables.decoders.intervals",
+    "tables.planning.additive",
 )  # fmt: skip
 
 

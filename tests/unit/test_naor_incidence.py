@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     PrimeIncidence,
     draw_primes,
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.sources import Column
+from panprivacy.intake.sources import Column
 from tests.unit.reading import (
     DELTA,
     FRACTION,

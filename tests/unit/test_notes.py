@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy.programs.pictures import plot_answers
+from panprivacy.intake.programs.pictures import plot_answers
 from panprivacy.statistics.notes import note_on
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.counters import forest
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.online import multi_counter as module
-from panprivacy.online.kept import Kept
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.online import multi_counter as module
+from panprivacy.papers.online.kept import Kept
+from panprivacy.tables.counters import forest
 from tests.contract.doubles import BreakableCoins
 from tests.contract.reachable import leaves, undeclared
 

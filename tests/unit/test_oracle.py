@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
-from panprivacy.coins import SystemCoins
+from panprivacy.papers import local
+from panprivacy.privacy.coins import SystemCoins
 from tests.unit.test_randomiser import EACH
 
 

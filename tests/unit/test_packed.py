@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.cells import packed
-from panprivacy.cells.packed import PackedCells
+from panprivacy.tables.cells import packed
+from panprivacy.tables.cells.packed import PackedCells
 from panprivacy.testing import SeededCoins
 
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy.programs.pictures import plot_answers, plot_steps
+from panprivacy.intake.programs.pictures import plot_answers, plot_steps
 
 
 def drawn(plot, path, *arguments):

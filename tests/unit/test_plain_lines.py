@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.sources import Column, read_together
-from panprivacy.sources.columns import Prefixes
-from panprivacy.sources.json_values import read_values
-from panprivacy.sources.plain_lines import read_plain_lines
+from panprivacy.intake.sources import Column, read_together
+from panprivacy.intake.sources.columns import Prefixes
+from panprivacy.intake.sources.json_values import read_values
+from panprivacy.intake.sources.plain_lines import read_plain_lines
 
 PIECES = ["{", "}", '"', ":", ",", "\n", " ", "\t", "\r", "\\", "\0", "-", "0", "01", "7", ".5",
           "e1", "[", "]", "null", "true", "false", '"user"', '"u"', '"n"', '"é"', '"\\u0061"',

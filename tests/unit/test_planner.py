@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextvars import Context
 from fractions import Fraction
 
 import pytest
 
 import panprivacy as pp
-from panprivacy.planning.request import (
+from panprivacy.intake.programs.counting import make_counting
+from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.plan import least_error
+from panprivacy.statistics.specification import Specification
+from panprivacy.statistics.useful import check_useful
+from panprivacy.tables.planning.request import (
     Request,
 )  # fmt: skip
-from panprivacy.programs.counting import make_counting
-from panprivacy.statistics.catalogue import kind_of
-from panprivacy.statistics.planner import check_useful, least_error
-from panprivacy.statistics.specification import Specification
 
 TARGETS = pytest.mark.parametrize(
     ("statistic", "arguments", "error"),
@@ -174,8 +176,8 @@ def check(arguments, epsilon):
     """Ask whether a plan is of use, as the programs do."""
     sizes = dict(arguments)
     kind = kind_of(sizes.pop("statistic"))
-    read = kind.sizes_type.read(kind.name, sizes)
-    check_useful(read.plan(Request(Fraction(epsilon))), read)
+    read = kind.entry.sizes.read(kind.entry.name, sizes)
+    Context().run(check_useful, read, Request(Fraction(epsilon)))
 
 
 @pytest.mark.long
@@ -221,13 +223,13 @@ def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(arguments,
 @pytest.mark.parametrize("statistic", ["distinct", "incidence"])
 def test_noise_begins_where_the_limits_say(statistic):
     """The largest epsilon that is refused is just below the least that is taken."""
-    sizes = kind_of(statistic).sizes_type.read(statistic, USEFUL[statistic])
+    sizes = kind_of(statistic).entry.sizes.read(statistic, USEFUL[statistic])
     noise, useful = Fraction(1, 50), Fraction(8)
     for _ in range(7):
         middle = (noise + useful) / 2
         planned = sizes.plan(Request(middle))
         try:
-            check_useful(planned, sizes)
+            Context().run(check_useful, sizes, Request(middle))
             useful = middle
         except pp.PlanError:
             noise = middle
@@ -249,6 +251,6 @@ def test_what_several_statistics_are_advised_is_enough_for_them():
         for text in ("distinct,expected=200:400,memory=512", "incidence,universe=4_000,bound=3")
     ]
     with pytest.raises(pp.PlanError, match=r"epsilon [0-9.]+ would do") as refused:
-        make_counting(several, epsilon=Fraction(1, 10), releases=1)
+        Context().run(make_counting, several, epsilon=Fraction(1, 10), releases=1)
     (advised,) = re.findall(r"epsilon ([0-9.]+) would do", str(refused.value))
     make_counting(several[:1], epsilon=Fraction(advised) / 2, releases=1)

@@ -10,15 +10,15 @@ from functools import partial
 import pytest
 
 import panprivacy as pp
-from panprivacy._validate import MOST_BYTES
-from panprivacy.planning.request import (
+from panprivacy.ground.validation import MOST_BYTES
+from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.density.plan import plan_density
+from panprivacy.statistics.distinct.plan import plan_distinct
+from panprivacy.tables.planning.request import (
     LEAST_EPSILON,
     Request,
     budgets,
 )  # fmt: skip
-from panprivacy.statistics.catalogue import kind_of
-from panprivacy.statistics.density.plan import plan_density
-from panprivacy.statistics.distinct.plan import plan_distinct
 
 ONE = Request(Fraction(1))
 KIB = 1_024

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.decoders.quadratic import Noise
-from panprivacy.planning.additive import (
+from panprivacy.tables.decoders.quadratic import CellNoise
+from panprivacy.tables.planning.additive import (
     AdditiveBudget,
     Reach,
     Tails,
@@ -30,7 +30,7 @@ def test_a_cell_has_the_noise_of_its_birth_of_each_intrusion_and_of_its_release(
     reach, budget = Reach(5, signed=False, tables=2), AdditiveBudget(Fraction(1, 2), Fraction(1, 4))
     scales = [20, *[40] * intrusions, *[80] * published]
     found = reach.noise(budget, intrusions, published=published)
-    each = [Noise.laplace(Fraction(scale)) for scale in scales]
+    each = [CellNoise.laplace(Fraction(scale)) for scale in scales]
     assert found.variance == pytest.approx(sum(one.variance for one in each))
     assert found.cumulant == pytest.approx(sum(one.cumulant for one in each))
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.guarantee import joint_releases, randomised_response
-from panprivacy.planning.bits import best_split
-from panprivacy.planning.request import (
+from panprivacy.privacy.guarantee import joint_releases, randomised_response
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
+from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.request import (
     Request,
     Split,
     noise_variance,

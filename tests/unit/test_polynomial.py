@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.addressing import Independent
-from panprivacy.ids import read_ids
-from panprivacy.polynomial import DIGIT_BYTES, PRIME, WORD_BYTES, words_of
+from panprivacy.tables.addressing import Independent
+from panprivacy.tables.ids import read_ids
+from panprivacy.tables.polynomial import DIGIT_BYTES, PRIME, WORD_BYTES, words_of
 
 from .test_hashing import NUMERALS, number_or_bytes
 

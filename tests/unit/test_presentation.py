@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import pytest
 
-from panprivacy.aggregator.presentation import (
+from panprivacy.devices.aggregator.presentation import (
     UINT8,
     UINT16,
     UINT64,
+    ByteReader,
     Fixed,
     Opaque,
     Rest,
-    Source,
     Struct,
     Within,
     decoded,
@@ -83,7 +83,7 @@ def test_values_and_parts_are_as_many():
 
 
 def test_a_source_gives_each_byte_once():
-    source = Source(b"abc")
+    source = ByteReader(b"abc")
     assert (source.take(2), source.is_empty) == (b"ab", False)
     with pytest.raises(InputError, match=EARLY):
         source.take(2)

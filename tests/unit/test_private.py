@@ -36,23 +36,23 @@ def test_it_shows_its_sizes_and_what_is_left_and_nothing_of_the_stream():
 def test_an_update_is_checked_and_then_counted():
     one, other = density(), density()
     one.update([1, 2, 3])
-    other.apply(other.prepare([1, 2, 3]))
+    other.internals.memory.apply(other.internals.memory.prepare([1, 2, 3]))
     assert one.state() == other.state()
 
 
 def test_an_announcement_by_itself_is_one_with_nothing_in_it():
     one, other = density(intrusions=1), density(intrusions=1)
     one.announce_intrusion()
-    with other.announcing():
+    with other.internals.memory.announcing():
         pass
-    assert (one.announced, other.announced) == (1, 1)
+    assert (one.internals.memory.announced, other.internals.memory.announced) == (1, 1)
     assert one.state() == other.state()
 
 
 def test_the_front_of_a_state_is_public_and_its_length_is_known():
     made = density()
-    assert made.front in made.state()
-    assert len(made.state()) == made.state_bytes
+    assert made.internals.memory.front in made.state()
+    assert len(made.state()) == made.internals.memory.state_bytes
 
 
 def test_what_makes_a_statistic_is_given_and_not_one_itself():

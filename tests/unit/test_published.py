@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     CroppedDistinctCount,
     CroppedFirstMoment,
     CroppedHeavyHitters,

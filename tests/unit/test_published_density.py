@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from panprivacy.published import (
+from panprivacy.papers.published import (
     DworkDensity,
     DworkRothDensity,
 )
@@ -16,7 +16,7 @@ from panprivacy.testing import SeededCoins
 def state_and_counts(kind, **sizes):
     statistic = kind(universe=5_000, epsilon=1, coins=SeededCoins(3), **sizes)
     statistic.update(np.arange(2_000))
-    return statistic._state.table.tobytes(), statistic.release().counts
+    return statistic.internals.memory.now.table.tobytes(), statistic.release().counts
 
 
 def test_the_sketch_of_the_textbook_is_the_sampled_bits_without_a_sample():

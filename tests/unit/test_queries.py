@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.queries import LinearQueries, linear
-from panprivacy.queries.projection import correct, nearest, walk
+from panprivacy.papers.queries import LinearQueries, linear
+from panprivacy.papers.queries.projection import correct, nearest, walk
 
 RNG = np.random.default_rng(11)
 

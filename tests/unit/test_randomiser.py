@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
 from panprivacy.audit import EnumeratedCoins
+from panprivacy.papers import local
 from panprivacy.testing import SeededCoins
 
 EACH = [
@@ -104,7 +104,7 @@ def test_lengths_of_reports():
 
 
 def test_a_large_batch_is_drawn_in_pieces(monkeypatch):
-    monkeypatch.setattr("panprivacy.local.randomiser.PIECE", 50)
+    monkeypatch.setattr("panprivacy.papers.local.randomiser.PIECE", 50)
     randomiser = local.UnaryEncoding(10, 20)
     values = np.arange(33) % 10
     reports = randomiser.randomise(values)

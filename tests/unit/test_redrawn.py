@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.published import (
+from panprivacy.papers.published import (
     ContinuousDensity,
     DworkDensity,
     DworkRothDensity,

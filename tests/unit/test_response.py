@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.local.response import RandomisedResponse, two_coins
+from panprivacy.papers.local.response import RandomisedResponse, two_coins
 from panprivacy.testing import SeededCoins
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.cells.modular import ModularCells
-from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.planning.request import Request
-from panprivacy.statistics import block_plans
 from panprivacy.statistics.catalogue import KINDS, kind_of
 from panprivacy.statistics.distinct import net_plan
 from panprivacy.statistics.incidence.query import IncidenceQuery
+from panprivacy.statistics.soft import block_plans
+from panprivacy.tables.cells.modular import ModularCells
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
+from panprivacy.tables.planning.request import Request
 
 ROOT = Path(__file__).parents[2]
 SURE = 1 - 1e-6
@@ -24,7 +24,7 @@ SURE = 1 - 1e-6
 
 def sizes_of(name, **sizes):
     kind = kind_of(name)
-    return kind.sizes_type.read(kind.name, sizes)
+    return kind.entry.sizes.read(kind.entry.name, sizes)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 2, 4])
@@ -77,7 +77,7 @@ def test_a_threshold_costs_what_the_states_on_its_narrow_side_do(bound, modulus,
     visits = pp.Incidence(universe=1_000_000, bound=bound, epsilon=1)
     assert visits.plan.law.modulus == modulus
     (query,) = visits.plan.linear(IncidenceQuery(at_least=(least,)))
-    (scale,) = visits.reading(at_least=(least,)).scales
+    (scale,) = visits.internals.releasing.reading(at_least=(least,)).scales
     estimates = visits.plan.model(0).named(query, 0, discrete_laplace_variance(float(scale)))
     assert float(estimates.deviations()) == pytest.approx(deviation, abs=1)
     flat = np.sqrt(1_000_000 * least * (1 - least / modulus)) / np.tanh(0.5)
@@ -89,7 +89,7 @@ def test_states_at_three_times_the_bound_count_right():
     """Modulo the least modulus the state of 90 would be one of 16."""
     universe, bound, often = 10_000_000, 30, 1_000_000
     visits = pp.Incidence(universe=universe, bound=bound, epsilon=1)
-    tight = visits.sizes.attempt(visits.plan.request, room=False).law.modulus
+    tight = visits.internals.memory.sizes.attempt(visits.plan.request, room=False).law.modulus
     assert bound < tight <= 3 * bound <= visits.plan.range_of_states[1]
     for _ in range(3):
         visits.update(np.arange(often), np.full(often, bound))
@@ -180,10 +180,10 @@ def test_room_of_blocks_costs_hardly_any_error_and_no_memory(name, bound, epsilo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.entry.name)
 def test_whatever_keeps_counters_says_which_sums_of_deltas_count_right(kind):
-    for trial in kind.trials:
-        plan = kind.sizes_type.read(kind.name, trial.sizes).plan(Request(Fraction(4)))
+    for trial in kind.entry.trials:
+        plan = kind.entry.sizes.read(kind.entry.name, trial.sizes).plan(Request(Fraction(4)))
         if isinstance(plan.table, ModularCells):
             low, high = plan.range_of_states
             bound = getattr(plan, "bound", 1)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from panprivacy.federated.rows import CIPHERTEXT_BYTES, SHARED_BYTES, entries, joined, selected
+from panprivacy.devices.federated.rows import (
+    CIPHERTEXT_BYTES,
+    SHARED_BYTES,
+    entries,
+    joined,
+    selected,
+)
 
 
 def test_a_row_is_taken_apart_and_put_together():

@@ -10,8 +10,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit.suite.products import products
-from panprivacy.counters.mechanism import variances
-from panprivacy.counters.running import KNOWN
+from panprivacy.tables.counters.mechanism import variances
+from panprivacy.tables.counters.running import KNOWN
 from panprivacy.testing import SeededCoins
 
 NEAR = 1 - 1e-9
@@ -23,7 +23,7 @@ def count(seed=1, **overrides):
 
 
 def table(statistic):
-    return statistic._state.table.copy()
+    return statistic.internals.memory.now.table.copy()
 
 
 # Answers
@@ -52,7 +52,10 @@ def test_batches_of_a_step_are_one_batch():
     one, several = count(), count()
     one.update([1] * 7, [1, 0, 1, 1, 1, 1, 0])
     several.update([2] * 2, [1, 0])
-    several.apply(several.prepare([3] * 2), several.prepare(["x"] * 3, [1, 1, 0]))
+    several.internals.memory.apply(
+        several.internals.memory.prepare([3] * 2),
+        several.internals.memory.prepare(["x"] * 3, [1, 1, 0]),
+    )
     assert one.state() == several.state()
 
 
@@ -96,19 +99,23 @@ def test_the_predicted_error_without_a_horizon_is_not_exceeded(steps):
 
 def test_all_is_paid_at_birth():
     visits = count(intrusions=2)
-    assert visits.ledger.spent == visits.state_epsilon == 1
-    assert visits.release_epsilon == visits.of_releases(20) == 0
+    assert visits.ledger.spent == visits.internals.releasing.state_epsilon == 1
+    assert (
+        visits.internals.releasing.release_epsilon
+        == visits.internals.releasing.of_releases(20)
+        == 0
+    )
     for _ in range(20):
         visits.release()
     visits.announce_intrusion()
     visits.announce_intrusion()
     assert visits.ledger.spent == 1
-    assert visits.unseen == 1
+    assert visits.guarantee.unseen_loss.epsilon == 1
 
 
 def test_the_horizon_says_how_many_releases_there_are():
     visits = count(horizon=2, releases=7)
-    assert visits.planned == 2
+    assert visits.internals.releasing.planned == 2
     visits.release()
     visits.release()
     before = visits.state()
@@ -119,14 +126,14 @@ def test_the_horizon_says_how_many_releases_there_are():
 
 def test_no_event_is_counted_after_the_last_step():
     visits = count(horizon=1)
-    checked = visits.prepare([1])
+    checked = visits.internals.memory.prepare([1])
     visits.release()
     before = visits.state()
-    for use in (lambda: visits.update([1]), lambda: visits.apply(checked)):
+    for use in (lambda: visits.update([1]), lambda: visits.internals.memory.apply(checked)):
         with pytest.raises(pp.BudgetError, match="all 1 steps have ended"):
             use()
     assert visits.state() == before
-    assert not visits._state.table[: visits.plan.table.cells].any()
+    assert not visits.internals.memory.now.table[: visits.plan.table.cells].any()
 
 
 def test_the_guarantee_hides_one_event_and_says_so():
@@ -180,7 +187,7 @@ def test_nothing_can_be_asked_of_it_and_no_sum_be_taken():
     with pytest.raises(pp.PlanError, match="has no tau="):
         visits.release(tau=3)
     with pytest.raises(pp.PlanError, match="call release"):
-        visits.reading()
+        visits.internals.releasing.reading()
 
 
 def test_users_and_events_do_not_go_together():
@@ -306,11 +313,11 @@ def test_without_coins_for_a_new_tree_nothing_is_changed():
     visits = count()
     visits.release()
     state, after = visits.state(), count(2)
-    coins, before = after._coins, after.state()
-    after._coins = None
+    coins, before = after.internals.memory.coins, after.state()
+    after.internals.memory.coins = None
     with pytest.raises(AttributeError):
         after.resume(state, released=2)
-    after._coins = coins
+    after.internals.memory.coins = coins
     assert after.state() == before
     after.resume(state, released=2)
     assert after.releases == 2
@@ -348,10 +355,10 @@ def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
     monkeypatch.setattr("panprivacy.statistics.running.stepwise.wipe", interrupted)
     with pytest.raises(KeyboardInterrupt):
         release()
-    state = visits._state
+    state = visits.internals.memory.now
     assert stepped == [2]
     assert (state.releases, state.tick) == (2, 2)
-    assert all(one.tick == 2 for one in visits._sums)
+    assert all(one.tick == 2 for one in visits.internals.memory.sums)
     assert state.table.any()
 
 

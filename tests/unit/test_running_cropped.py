@@ -54,7 +54,10 @@ def test_batches_of_a_step_are_one_batch(made):
     users = np.arange(600) % 70
     one.update(users)
     several.update(users[:100])
-    several.apply(several.prepare(users[100:101]), several.prepare(users[101:]))
+    several.internals.memory.apply(
+        several.internals.memory.prepare(users[100:101]),
+        several.internals.memory.prepare(users[101:]),
+    )
     assert one.state() == several.state()
 
 

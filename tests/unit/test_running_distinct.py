@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.running_distinct.cells import CountedBits
+from panprivacy.statistics.running.distinct.cells import CountedBits
 from panprivacy.testing import SeededCoins
 
 NEAR = 1 - 1e-9
@@ -21,11 +21,11 @@ def count(seed=1, **overrides):
 
 def told_ones(statistic):
     """What the sums say of the ones of each level, in a life whose noise is next to nothing."""
-    return [round(one.last.value) for one in statistic._sums]
+    return [round(one.last.value) for one in statistic.internals.memory.sums]
 
 
 def true_ones(statistic):
-    plan, table = statistic.plan, statistic._state.table
+    plan, table = statistic.plan, statistic.internals.memory.now.table
     return plan.table.group_sums(table, plan.levels, 0).tolist()
 
 
@@ -61,7 +61,10 @@ def test_batches_of_a_step_are_one_batch():
     one, several = count(epsilon=900), count(epsilon=900)
     one.update(np.arange(70))
     several.update(np.arange(30))
-    several.apply(several.prepare(np.arange(20)), several.prepare(np.arange(70)))
+    several.internals.memory.apply(
+        several.internals.memory.prepare(np.arange(20)),
+        several.internals.memory.prepare(np.arange(70)),
+    )
     for each in (one, several):
         each.release()
     assert told_ones(one) == told_ones(several)
@@ -69,15 +72,15 @@ def test_batches_of_a_step_are_one_batch():
 
 def test_a_batch_that_fails_leaves_the_sums_right(monkeypatch):
     visitors = count(epsilon=900)
-    drawn = visitors._coins.bernoulli
+    drawn = visitors.internals.memory.coins.bernoulli
 
     def fails(*_):
         raise MemoryError
 
-    monkeypatch.setattr(visitors._coins, "bernoulli", fails)
+    monkeypatch.setattr(visitors.internals.memory.coins, "bernoulli", fails)
     with pytest.raises(MemoryError):
         visitors.update([1, 2, 3])
-    monkeypatch.setattr(visitors._coins, "bernoulli", drawn)
+    monkeypatch.setattr(visitors.internals.memory.coins, "bernoulli", drawn)
     visitors.release()
     assert told_ones(visitors) == true_ones(visitors)
 
@@ -98,7 +101,7 @@ def test_a_count_that_cannot_follow_its_bits_is_wiped(monkeypatch):
 
 def test_a_step_that_fails_ends_for_all_levels_or_for_none(monkeypatch):
     visitors, calls = count(expected=(1_000, 10**9)), []
-    drawn, before = visitors._coins.discrete_laplace, visitors.state()
+    drawn, before = visitors.internals.memory.coins.discrete_laplace, visitors.state()
     assert visitors.plan.levels > 1
 
     def fails(*given):
@@ -107,7 +110,7 @@ def test_a_step_that_fails_ends_for_all_levels_or_for_none(monkeypatch):
             raise MemoryError
         return drawn(*given)
 
-    monkeypatch.setattr(visitors._coins, "discrete_laplace", fails)
+    monkeypatch.setattr(visitors.internals.memory.coins, "discrete_laplace", fails)
     with pytest.raises(MemoryError):
         visitors.release()
     assert visitors.state() == before
@@ -115,7 +118,7 @@ def test_a_step_that_fails_ends_for_all_levels_or_for_none(monkeypatch):
 
 def test_all_is_paid_at_birth_and_one_event_is_hidden():
     visitors = count(intrusions=2, horizon=2)
-    assert visitors.ledger.spent == visitors.state_epsilon == 4
+    assert visitors.ledger.spent == visitors.internals.releasing.state_epsilon == 4
     visitors.announce_intrusion()
     visitors.release()
     visitors.release()
@@ -148,11 +151,11 @@ def test_without_coins_for_a_new_tree_nothing_is_changed():
     visitors = count()
     visitors.release()
     state, after = visitors.state(), count(2)
-    coins, before = after._coins, after.state()
-    after._coins = None
+    coins, before = after.internals.memory.coins, after.state()
+    after.internals.memory.coins = None
     with pytest.raises(AttributeError):
         after.resume(state, released=2)
-    after._coins = coins
+    after.internals.memory.coins = coins
     assert after.state() == before
     after.resume(state, released=2)
     assert after.releases == 2
@@ -173,10 +176,10 @@ def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
     monkeypatch.setattr("panprivacy.statistics.running.stepwise.wipe", interrupted)
     with pytest.raises(KeyboardInterrupt):
         release()
-    state = visitors._state
+    state = visitors.internals.memory.now
     assert stepped == [2]
     assert (state.releases, state.tick) == (2, 2)
-    assert all(one.tick == 2 for one in visitors._sums)
+    assert all(one.tick == 2 for one in visitors.internals.memory.sums)
     assert state.table.any()
 
 

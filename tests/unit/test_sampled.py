@@ -11,12 +11,12 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE
-from panprivacy.audit.sampled.adapters import Sampler, users_apart
+from panprivacy.audit.sampled.adapters import Sampler, differing_users
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits, read_words
 from panprivacy.audit.sampled.loss import _width, sampled_loss
-from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
-from panprivacy.ids import read_ids
+from panprivacy.privacy.coins import Coins
+from panprivacy.tables.ids import read_ids
 
 STREAM, NEIGHBOUR = [[1, 2], RELEASE, [2]], [[2], RELEASE, [2]]
 
@@ -157,7 +157,7 @@ class TestRecorder:
         assert all(isinstance(given, dict) for given in inputs), "arrays cannot hold streams"
         params = {"users": 1}
         assert once(stream=inputs[0], **params).shape == once(stream=inputs[1], **params).shape
-        assert users_apart(*inputs) <= float(params["users"]) + 1e-9
+        assert differing_users(*inputs) <= float(params["users"]) + 1e-9
         samples = [np.array(once(stream=given, **params), float).ravel() for given in inputs * 3]
         assert np.isfinite(np.vstack(samples)).all()
 
@@ -174,7 +174,9 @@ def test_users_lie_in_cells_of_their_own_unless_a_key_is_given():
     assert len(set(key)) == 256
     assert FixedKeyCoins().key(64) == key[:64]
     statistic = heavy(FixedKeyCoins())
-    slots = np.concatenate(list(statistic._addressing.slots(read_ids(list(range(50))))))
+    slots = np.concatenate(
+        list(statistic.internals.memory.addressing.slots(read_ids(list(range(50)))))
+    )
     assert len(np.unique(slots)) == statistic.plan.table.cells
 
 
@@ -274,12 +276,12 @@ def test_groups_and_windows_are_sampled(make, row):
     sampler = Sampler(make)
     assert sampler(stream, 3).shape == sampler(neighbour, 3).shape
     assert Sampler(make, parts=["counts"])(neighbour, 3).shape[1] >= 1
-    assert users_apart({"steps": stream}, {"steps": neighbour}) == 1
+    assert differing_users({"steps": stream}, {"steps": neighbour}) == 1
 
 
 def test_users_are_apart_where_their_rows_differ():
     def apart(first, second):
-        return users_apart({"steps": first}, {"steps": second})
+        return differing_users({"steps": first}, {"steps": second})
 
     assert apart(STREAM, STREAM) == 0
     assert apart([[1], [2]], [[2], [1]]) == 2

@@ -7,10 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.guarantee import Budget
-from panprivacy.planning.request import noise_variance
-from panprivacy.planning.room import sets_of
-from panprivacy.statistics.scored_plans import (
+from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.soft.scored_plans import (
     Rise,
     Tents,
     Votes,
@@ -18,6 +16,8 @@ from panprivacy.statistics.scored_plans import (
     scored_split,
     votes_of,
 )
+from panprivacy.tables.planning.request import noise_variance
+from panprivacy.tables.planning.room import sets_of
 
 EPSILON = Fraction(4)
 
@@ -38,7 +38,7 @@ def test_tents_leave_out_whoever_is_under_one(recipe):
     assert question[-1] == pytest.approx(1 / 3)
     assert question.min() >= -1e-12
     assert question.max() <= 1 + 1e-12
-    assert recipe.told().all()
+    assert recipe.countable_states().all()
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 2])

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal, unseal_with
+from panprivacy.ground.sealing import (
+    FRONT_BYTES,
+    check_recipient,
+    is_sealed,
+    seal,
+    unseal,
+    unseal_with,
+)
 
 OWNER, OTHER = (pyrage.x25519.Identity.generate() for _ in range(2))
 PUBLIC = str(OWNER.to_public())

@@ -11,19 +11,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import panprivacy as pp
 from panprivacy.audit.ideal import MemoryStorage
-from panprivacy.federated.collector import Collector
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.device import Device, encryption_of
-from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
-from panprivacy.federated.embedding import embed
-from panprivacy.federated.group import ORDER
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.joint import _factor, own_key, payload_keys
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.messages import Report, State, report_bytes
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import entries
-from panprivacy.federated.shares import (
+from panprivacy.devices.federated.collector import Collector
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.device import Device, encryption_of
+from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
+from panprivacy.devices.federated.embedding import embed
+from panprivacy.devices.federated.group import ORDER
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.joint import _factor, own_key, payload_keys
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.messages import DeviceState, Report, report_bytes
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.rows import entries
+from panprivacy.devices.federated.shares import (
     SERVER_BYTES,
     BothServers,
     Sharing,
@@ -31,11 +31,11 @@ from panprivacy.federated.shares import (
     open_leader,
     split,
 )
-from panprivacy.federated.simulation import reported
-from panprivacy.federated.task import Task
-from panprivacy.federated.two_servers import TwoServers
+from panprivacy.devices.federated.simulation import reported
+from panprivacy.devices.federated.task import Task
+from panprivacy.devices.federated.two_servers import TwoServers
+from panprivacy.devices.vdaf import MODULUS, Prio3Count, flp
 from panprivacy.testing import SeededCoins
-from panprivacy.vdaf import MODULUS, Prio3Count, flp
 
 COINS = SeededCoins(1)
 LEADER, HELPER, STRANGER = (DecryptionKey.generate(COINS) for _ in range(3))
@@ -241,7 +241,7 @@ def test_devices_report_to_two_servers(kind, collusion):
     report = device.report()
     assert len(report) == report_bytes(task)
     found = Report.read(report, task)
-    assert State.read(storage.state).name == found.name
+    assert DeviceState.read(storage.state).name == found.name
     value = BothServers(task.context, task.key, LEADER, HELPER).bits(found.row)
     assert value.tolist() == ([1] if isinstance(kind, CountNonZero) else [0, 1, 0])
 
@@ -305,7 +305,7 @@ def states(collusion):
     device, seen = Device(task, storage), []
     for event in STREAM:
         device.observe(event)
-        seen.append(State.read(storage.state).row)
+        seen.append(DeviceState.read(storage.state).row)
     return seen
 
 

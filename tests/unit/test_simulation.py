@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 from panprivacy.audit.ideal import IdealEncryption
-from panprivacy.errors import PlanError
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.simulation import (
-    Population,
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.simulation import (
+    DevicePopulation,
     _spread,
     local_deviations,
     simulate,
     truth,
 )
+from panprivacy.errors import PlanError
 from panprivacy.testing import SeededCoins
 
 EVENTS = np.array([0, 0, 1, 2, 3, 7])
 
 
 def population(**changed):
-    return Population(**{"devices": 100, "ticks": 10, "events": Fraction(2)} | changed)
+    return DevicePopulation(**{"devices": 100, "ticks": 10, "events": Fraction(2)} | changed)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 7, 100, 1_000])

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.cells.shapes import Shape
-from panprivacy.planning.room import sets_of
-from panprivacy.statistics.sloped_plans import Slope, _set_sizes
+from panprivacy.statistics.soft.sloped_plans import Slope, _set_sizes
+from panprivacy.tables.cells.shapes import Shape
+from panprivacy.tables.planning.room import sets_of
 
 
 def test_a_slope_is_made_of_blocks():
@@ -28,7 +28,7 @@ def test_a_difference_set_stands_in_for_a_shape():
     shape = Shape(2, chosen.modulus - 3, chosen.modulus, chosen.size, 2)
     slope = Slope(shape, chosen, 4)
     assert slope.law(Fraction(1)).modulus == chosen.modulus
-    assert len(slope.question()) == len(slope.told()) == chosen.modulus
+    assert len(slope.question()) == len(slope.countable_states()) == chosen.modulus
 
 
 @pytest.mark.parametrize("modulus", [5, 40, 900])

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from panprivacy.sources import FORMATS, Column, open_source
+from panprivacy.intake.sources import FORMATS, Column, open_source
 from tests.unit.reading import (
     SECRET,
     USER,
@@ -44,18 +44,20 @@ class TestOpen:
         assert len(rows(path, USER, kind=None)) == 10
 
     def test_what_cannot_be_opened(self, tmp_path, monkeypatch):
-        known = "csv, tsv, ndjson, parquet, arrow, combined, lines"
+        formats = "csv, tsv, ndjson, parquet, arrow, combined, lines"
+        known = f"name it with format=, of: {formats}"
+        folder = ". is a directory, which can be of Parquet"
         (tmp_path / "x.csv").touch()
         (tmp_path / "x.gz").touch()
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115, PTH123
         cases = [
             (("y.csv", None), "cannot read y.csv: No such file or directory"),
-            ((".", "csv"), "cannot read .: Is a directory"),
+            ((".", "csv"), f"{folder}: name its files, as './*.csv'"),
             (("a\0b", "csv"), "cannot read a\0b: it is closed, or no file"),
-            (("x.csv", "xml"), f"there is no format 'xml'; the formats are {known}"),
-            (("x.gz", None), f"x.gz: the extension does not tell the format; name it: {known}"),
-            (("-", None), f"standard input has no extension; name its format: {known}"),
+            (("x.csv", "xml"), f"there is no format 'xml'; the formats are {formats}"),
+            (("x.gz", None), f"x.gz: the extension does not tell the format; {known}"),
+            (("-", None), f"standard input has no extension; {known}"),
         ]  # fmt: skip
         for (path, kind), expected in cases:
             error = refusal(open_source, path, columns=[USER], format=kind)

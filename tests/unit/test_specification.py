@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import panprivacy as pp
-from panprivacy.programs.counting import make_counting
+from panprivacy.intake.programs.counting import make_counting
 from panprivacy.statistics.catalogue import KINDS, kinds
 from panprivacy.statistics.specification import Specification, together
 
@@ -141,9 +141,9 @@ def test_a_table_that_is_none_says_what_is_wrong(wrong, message):
 
 
 class TestRecords:
-    @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
+    @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.entry.name)
     def test_every_field_has_a_meaning_and_a_form(self, kind):
-        for record in (kind.sizes_type, kind.query_type):
+        for record in (kind.entry.sizes, kind.entry.query):
             for entry in record.fields().values():
                 assert entry.says
                 assert not entry.says.endswith(".")
@@ -152,23 +152,23 @@ class TestRecords:
                     rf"\b{entry.name} \([^:]*{documented}", " ".join(kind.__doc__.split())
                 )
 
-    @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
+    @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.entry.name)
     def test_a_missing_or_unknown_size_is_no_type_error(self, kind):
-        needed = [one for one in kind.sizes_type.fields().values() if one.required]
-        with pytest.raises(pp.PlanError, match=f"{kind.name} has no colour="):
+        needed = [one for one in kind.entry.sizes.fields().values() if one.required]
+        with pytest.raises(pp.PlanError, match=f"{kind.entry.name} has no colour="):
             kind(epsilon=1, colour=3)
         if needed:
-            with pytest.raises(pp.PlanError, match=f"{kind.name} needs {needed[0].name}=: "):
+            with pytest.raises(pp.PlanError, match=f"{kind.entry.name} needs {needed[0].name}=: "):
                 kind(epsilon=1)
 
     def test_a_record_is_read_and_written_back(self):
-        sizes = pp.CroppedSum.sizes_type.read("x", {"tau": 1e1, "expected": (5, 9), "bound": None})
+        sizes = pp.CroppedSum.entry.sizes.read("x", {"tau": 1e1, "expected": (5, 9), "bound": None})
         assert sizes.plain() == {"tau": 10, "expected": [5, 9]}
-        assert pp.CroppedSum.sizes_type.read("x", sizes.plain()) == sizes
+        assert pp.CroppedSum.entry.sizes.read("x", sizes.plain()) == sizes
         assert sizes.within(64).memory == 64
 
     def test_one_number_of_users_and_a_range_of_it_differ(self):
-        reader = pp.CroppedSum.sizes_type.read
+        reader = pp.CroppedSum.entry.sizes.read
         assert reader("x", {"tau": 1, "expected": 9}).expected == 9
         assert reader("x", {"tau": 1, "expected": (9, 9)}).expected == (9, 9)
 
@@ -193,13 +193,13 @@ class TestTogether:
             make_counting([], epsilon=Fraction(1))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.entry.name)
 def test_type_checkers_are_told_the_fields_of_the_sizes(kind):
     """Written down once more, for they cannot read records: names, what is required, defaults."""
     module = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
     functions = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef))
     told = next(one for one in functions if one.name == "__init__").args
-    fields = kind.sizes_type.fields().values()
+    fields = kind.entry.sizes.fields().values()
     assert [one.arg for one in told.kwonlyargs] == [one.name for one in fields]
     for field, default in zip(fields, told.kw_defaults, strict=True):
         assert (default is None) == field.required

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
-from panprivacy.coins import SystemCoins
-from panprivacy.local.response import GRID, ShareResponse
+from panprivacy.papers import local
+from panprivacy.papers.local.response import GRID, ShareResponse
+from panprivacy.privacy.coins import SystemCoins
 
 
 def test_a_plan_says_how_many_users_it_takes():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.density.plan import plan_density
 from panprivacy.statistics.distinct.plan import plan_distinct
+from panprivacy.tables.decoders.intervals import noise_quantile
 from tests.unit.test_planning import ONE
 
 
@@ -32,25 +32,25 @@ def test_a_plan_for_a_range_tells_errors_at_its_ends_and_middle(statistic):
     tau = {"tau": 10} if statistic == "cropped-sum" else {}
     plan = pp.plan(statistic, expected=(1_000, 100_000), epsilon=1, **tau)
     unit = tau.get("tau", 1)
-    assert plan.told_at == (1_000 * unit, 10_000 * unit, 100_000 * unit)
-    errors = [plan.relative_error(truth) for truth in plan.told_at]
-    absolute = [plan.absolute_error(truth) for truth in plan.told_at]
-    assert errors == pytest.approx(np.array(absolute) / plan.told_at)
+    assert plan.error_points == (1_000 * unit, 10_000 * unit, 100_000 * unit)
+    errors = [plan.relative_error(truth) for truth in plan.error_points]
+    absolute = [plan.absolute_error(truth) for truth in plan.error_points]
+    assert errors == pytest.approx(np.array(absolute) / plan.error_points)
     assert max(errors) <= plan.relative_error()
     assert max(absolute) <= plan.absolute_error()
-    margins = [plan.relative_margin(0.95, truth) for truth in plan.told_at]
+    margins = [plan.relative_margin(0.95, truth) for truth in plan.error_points]
     assert all(1.9 < reach / one < 2.5 for reach, one in zip(margins, errors, strict=True))
 
 
-TRIALS = [(kind, trial) for kind in KINDS for trial in kind.trials]
+TRIALS = [(kind, trial) for kind in KINDS for trial in kind.entry.trials]
 
 
-@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: getattr(one, "entry", one).name)
 def test_errors_of_all_plans_say_in_their_names_what_they_are_relative_to(kind, trial):
-    plan = pp.plan(kind.name, **trial.sizes, epsilon=4)
+    plan = pp.plan(kind.entry.name, **trial.sizes, epsilon=4)
     assert not {"error", "margin"} & set(dir(plan))
-    if plan.told_at:
-        for truth in plan.told_at:
+    if plan.error_points:
+        for truth in plan.error_points:
             error, margin = plan.absolute_error(truth), plan.absolute_margin(0.9, truth)
             assert plan.relative_error(truth) == pytest.approx(error / truth)
             assert plan.relative_margin(0.9, truth) == pytest.approx(margin / truth)
@@ -59,13 +59,13 @@ def test_errors_of_all_plans_say_in_their_names_what_they_are_relative_to(kind, 
         assert plan.relative_margin(0.9) == pytest.approx(plan.absolute_margin(0.9) / plan.largest)
 
 
-@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: getattr(one, "entry", one).name)
 def test_a_table_of_errors_has_the_ends_and_the_middle_of_every_range(kind, trial):
     """A range that is planned for, whether it was said or not."""
-    plan = pp.plan(kind.name, **trial.sizes, epsilon=4)
-    expected = trial.sizes.get("expected", kind.sizes_type.fields().get("expected"))
+    plan = pp.plan(kind.entry.name, **trial.sizes, epsilon=4)
+    expected = trial.sizes.get("expected", kind.entry.sizes.fields().get("expected"))
     if isinstance(getattr(expected, "default", expected), tuple):
-        low, middle, high = plan.told_at
+        low, middle, high = plan.error_points
         assert low < middle < high
         assert middle == pytest.approx(math.sqrt(low * high))
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from panprivacy.errors import PlanError
-from panprivacy.planning.learning import Learned
 from panprivacy.statistics.records import (
     Query,
     Record,
@@ -19,6 +18,7 @@ from panprivacy.statistics.records import (
     users,
     whole,
 )
+from panprivacy.tables.planning.learning import LearnedRange
 
 
 class Made(Sizes, frozen=True, tag="made"):
@@ -96,7 +96,7 @@ def test_what_is_written_down_is_what_was_said():
 
 def test_a_range_that_is_learned_is_known():
     assert read().learned == {}
-    assert isinstance(read(expected="learn").learned["expected"], Learned)
+    assert isinstance(read(expected="learn").learned["expected"], LearnedRange)
     assert read(expected=7).expected == 7
 
 

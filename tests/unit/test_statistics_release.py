@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.federated import CountNonZero, Histogram, Mean
+from panprivacy.devices.federated import CountNonZero, Histogram, Mean
 from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.frames import COLUMNS, as_table
-from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.release import Lost
 
 SUM = pp.Name("visits", "cropped_sum", (("tau", 10),))
@@ -36,25 +36,25 @@ def test_an_answer_lies_in_its_interval_whatever_its_estimate_was(ends, estimate
 
 def exact(statistic, reading):
     """What a release would noise."""
-    return reading.sums(statistic.plan.table, statistic._state.table)
+    return reading.sums(statistic.plan.table, statistic.internals.memory.now.table)
 
 
-TRIALS = [(kind, trial) for kind in KINDS for trial in kind.trials]
+TRIALS = [(kind, trial) for kind in KINDS for trial in kind.entry.trials]
 
 
-@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: getattr(one, "entry", one).name)
 def test_all_answers_lie_in_their_intervals_however_far_noise_takes_the_counts(kind, trial):
     statistic, rng = kind(**trial.sizes, epsilon=2), np.random.default_rng(3)
     answers = []
-    if statistic.lasting:  # a step has noise of its own
+    if statistic.internals.windows.lasting:  # a step has noise of its own
         answers = [kind(**trial.sizes, epsilon="0.1").release(confidence=c) for c in LEVELS]
     else:
-        reading = statistic.reading()
+        reading = statistic.internals.releasing.reading()
         sums, scale = exact(statistic, reading), max(map(float, reading.scales))
         for level, spread in itertools.product(LEVELS, (0, 3, 300, 1e6)):
             counts = sums + np.rint(rng.laplace(size=sums.shape) * scale * spread).astype(np.int64)
             with contextlib.suppress(pp.LostReleaseError):
-                answers.append(statistic.answer(reading, counts, level))
+                answers.append(statistic.internals.releasing.answer(reading, counts, level))
     found = [one for answer in answers for one in answer.answers().values() if one is not None]
     assert found
     for one in found:
@@ -69,11 +69,11 @@ def test_all_answers_lie_in_their_intervals_however_far_noise_takes_the_counts(k
 def test_all_questions_to_a_histogram_have_answers_in_their_intervals(universe, asked):
     size = {"universe": universe} if universe else {"expected": 20_000}
     visits, rng = pp.Incidence(bound=3, epsilon=2, **size), np.random.default_rng(4)
-    reading = visits.reading(**asked)
+    reading = visits.internals.releasing.reading(**asked)
     sums, scale = exact(visits, reading), max(map(float, reading.scales))
     for level, spread in itertools.product(LEVELS, (0, 3, 300)):
         counts = sums + np.rint(rng.laplace(size=sums.shape) * scale * spread).astype(np.int64)
-        rows = visits.answer(reading, counts, level)
+        rows = visits.internals.releasing.answer(reading, counts, level)
         tables = [rows.to_arrow()]
         if universe and not asked:
             tables.append(rows.to_arrow(constrained=True))
@@ -137,7 +137,7 @@ def test_a_name_moves_under_another_statistic_or_group():
     ],
 )
 def test_a_number_for_people_has_no_sign_where_it_is_0(value, unit, text):
-    assert shown_number(value, unit) == text
+    assert format_number(value, unit) == text
 
 
 class TestRelease:
@@ -227,8 +227,8 @@ class TestAnswers:
     def test_it_is_shown_in_words(self):
         assert "cropped sum 10 of home: 1,234" in repr(self.ANSWERS)
         titles, home, lost, *_ = str(self.ANSWERS).splitlines()
-        assert titles.split() == ["answer", "group", "value", "low", "high"]
-        assert home.split() == ["cropped", "sum", "10", "home", "1,234", "1,100", "1,400"]
+        assert titles.split() == ["statistic", "answer", "group", "value", "low", "high"]
+        assert home.split() == ["visits", "cropped", "sum", "10", "home", "1,234", "1,100", "1,400"]
         assert lost.split()[-2:] == ["help", "lost"]
         page = self.ANSWERS._repr_html_()
         assert page.count("<tr>") == 5

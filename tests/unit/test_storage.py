@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from panprivacy.devices.federated import storage as module
+from panprivacy.devices.federated.storage import FileStorage
 from panprivacy.errors import PlanError
-from panprivacy.federated import storage as module
-from panprivacy.federated.storage import FileStorage
-from panprivacy.files import unfinished
+from panprivacy.ground.files import unfinished
 
 
 @pytest.fixture

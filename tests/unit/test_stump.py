@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import local
+from panprivacy.papers import local
 
 
 @pytest.mark.parametrize("cuts", [[], [[]], [[float("nan")]]])

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.cells.summed import SummedCells
+from panprivacy.tables.cells.summed import SummedCells
 
 
 @dataclass(frozen=True, slots=True)

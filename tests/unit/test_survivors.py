@@ -243,10 +243,10 @@ def test_a_statistic_is_known_again():
     """Statistics of the package hide nothing, or nothing would ever be merged."""
     made = [pp.Incidence(universe=3, bound=2, epsilon=1) for _ in range(2)]
     for statistic in made:
-        statistic._state.table[:] = 0
+        statistic.internals.memory.now.table[:] = 0
     one, other = fingerprints(*made)
     assert one == other
-    made[1]._state.table[0] = 1
+    made[1].internals.memory.now.table[0] = 1
     assert fingerprints(made[1])[0] != one
 
 
@@ -319,3 +319,40 @@ def test_the_variables_of_a_class_and_of_its_bases_survive_but_not_what_acts():
     counted = fingerprints(one)
     Base.seen.append(3)
     assert len({*before, *counted, *fingerprints(one)}) == 3
+
+
+class Holder:
+    __slots__ = ("held",)
+
+
+def test_variables_of_the_classes_of_what_is_held_are_watched():
+    """A counter that the class of a part keeps would outlive every statistic."""
+
+    class Part:
+        __slots__ = ()
+        counted: ClassVar[list[int]] = []
+
+    @dataclass(frozen=True, slots=True)
+    class Record:
+        counted: ClassVar[list[int]] = []
+
+    holder, walker = Holder(), Survivors(None)
+    holder.held = [Part(), Record()]
+    before = walker.fingerprint(holder)
+    assert walker.fingerprint(holder) == before
+    for kind in (Part, Record):
+        kind.counted.append(1)
+        assert walker.fingerprint(holder) != before
+        kind.counted.clear()
+        assert walker.fingerprint(holder) == before
+
+
+def test_the_classes_of_the_parts_of_a_statistic_are_watched(monkeypatch):
+    statistic, walker = pp.Density(universe=9, epsilon=1), Survivors(None)
+    before = walker.fingerprint(statistic)
+    internals = statistic.internals
+    for part in (internals.memory, internals.releasing, internals.windows, internals.contributions):
+        monkeypatch.setattr(type(part), "seen", [3], raising=False)
+        assert walker.fingerprint(statistic) != before
+        monkeypatch.undo()
+        assert walker.fingerprint(statistic) == before

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column, text
-from panprivacy.sources.columns import StartError
+from panprivacy.intake.sources import Column, text
+from panprivacy.intake.sources.columns import StartError
 from tests.unit.reading import (
     SECRET,
     USER,
@@ -113,20 +113,20 @@ def test_a_byte_order_mark_is_dropped():
 
 def test_a_record_may_have_64_mib_and_no_more():
     block, count = b"x" * (2 << 20), 32
-    (record,) = text.whole_records(Pieces(*[block] * count), text.Lines())
+    (record,) = text.complete_records(Pieces(*[block] * count), text.Lines())
     assert len(record) == (64 << 20) + 1
     with pytest.raises(InputError, match=r"longer than 64 MiB$") as refused:
-        list(text.whole_records(Pieces(*[block] * count, b"x"), text.Lines()))
+        list(text.complete_records(Pieces(*[block] * count, b"x"), text.Lines()))
     assert refused.value.row == 1
 
 
 def test_a_record_is_as_long_as_what_follows_the_last_newline(monkeypatch):
     monkeypatch.setattr(text, "RECORD_BYTES", 4)
     pieces = [b"ab", b"cd\nefgh", b"\nij", b"kl"]
-    found = list(text.whole_records(Pieces(*pieces), text.Lines()))
+    found = list(text.complete_records(Pieces(*pieces), text.Lines()))
     assert found == [b"abcd\n", b"efgh\n", b"ijkl\n"]
     with pytest.raises(InputError, match="longer than"):
-        list(text.whole_records(Pieces(b"a\nbcdef"), text.Lines()))
+        list(text.complete_records(Pieces(b"a\nbcdef"), text.Lines()))
 
 
 def test_plain_lines_have_no_quotes():

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import panprivacy as pp
-from panprivacy import addressing
-from panprivacy.addressing import Hashed, Levelled, Rows, Sampled
-from panprivacy.hygiene import threads
-from panprivacy.hygiene.threads import cores, side_by_side
-from panprivacy.ids import read_ids
+from panprivacy.ground.hygiene import threads
+from panprivacy.ground.hygiene.threads import cores, side_by_side
+from panprivacy.tables import addressing
+from panprivacy.tables.addressing import CellBatch, Hashed, Levelled, Sampled
+from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 
 KEY = bytes(range(16))
@@ -54,7 +54,7 @@ def begun(monkeypatch):
 
 def marked(one, users):
     touched = np.zeros(-(-CELLS // 64), np.uint64)
-    Rows(one, read_ids(users)).mark(touched)
+    CellBatch(one, read_ids(users)).mark(touched)
     return np.flatnonzero(np.unpackbits(touched.view(np.uint8), bitorder="little"))
 
 
@@ -111,7 +111,7 @@ def test_rows_in_order_decide_where_users_leave(begun):
 
 def test_a_thread_takes_no_fewer_rows_than_a_bitmap_has_words(begun):
     one = Hashed(64 * 2_000, KEY)
-    Rows(one, read_ids(NUMBERS)).mark(np.zeros(2_000, np.uint64))
+    CellBatch(one, read_ids(NUMBERS)).mark(np.zeros(2_000, np.uint64))
     assert len(begun) == 1
 
 

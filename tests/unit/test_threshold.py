@@ -378,7 +378,7 @@ def test_a_shaped_law_is_near_the_best_that_there_can_be(least, bound, epsilon):
     sizes = {"threshold": least, "bound": bound, "universe": 10**6, "hard": True}
     plan = pp.plan("threshold", epsilon=epsilon, **sizes)
     shape, spent = plan.shape, float(plan.split.budget.state)
-    assert 1 <= shape.price(spent) / shape.least_price(spent) < 1.35
+    assert 1 <= shape.price(spent) / shape.price_bound(spent) < 1.35
 
 
 @pytest.mark.long

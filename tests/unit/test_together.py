@@ -7,7 +7,6 @@ import dataclasses
 import pickle
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import panprivacy as pp
@@ -27,86 +26,6 @@ def make(total=20, releases=2, intrusions=0, **members):
         },
         {"often": {"exactly": (1, 2)}},
     )
-
-
-def test_all_answers_come_under_the_names_of_the_members():
-    both = make(total=200)
-    both.update([1, 2, 3], [1, 1, 1])
-    answers = both.release(confidence=0.8)
-    assert [(name.statistic, str(name)) for name in answers] == [
-        ("here", "density"), ("often", "exactly 1"), ("often", "exactly 2"),
-    ]  # fmt: skip
-    assert {one.confidence for one in answers.values()} == {0.8}
-    assert answers.where(statistic="here").only().value == pytest.approx(0.03, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("users", "deltas"),
-    [([1, 150], None), ([1, None], None), ([1, 2], [1, 9]), ([1, 2], [1])],
-    ids=["one member refuses", "all refuse", "a delta that one refuses", "too few deltas"],
-)
-def test_a_batch_is_counted_by_all_or_by_none(users, deltas):
-    both = make()
-    before = both.state()
-    with pytest.raises(pp.InputError):
-        both.update(users, deltas)
-    assert both.state() == before
-
-
-def test_several_batches_are_counted_in_one_pass():
-    both = make(total=200)
-    both.apply(*(both.prepare([user]) for user in (1, 2, 3)))
-    answers = both.release()
-    assert [round(one.value * scale) for one, scale in zip(answers.values(), (100, 1, 1),
-            strict=True)] == [3, 3, 0]  # fmt: skip
-
-
-def test_the_losses_add_up_under_one_ledger():
-    both = make(intrusions=1)
-    members = both.members.values()
-    assert both.guarantee == pp.Guarantee(Fraction(20), intrusions=1, unseen=both.unseen)
-    assert both.state_epsilon == sum(one.state_epsilon for one in members) == both.ledger.spent
-    assert both.unseen == sum(one.unseen for one in members)
-    cost = both.release_epsilon
-    both.release()
-    both.announce_intrusion()
-    assert both.releases == 1
-    assert both.ledger.spent == both.state_epsilon + cost
-    both.release()
-    assert both.ledger.spent == both.state_epsilon + both.of_releases(2)
-    assert 20 * (1 - Fraction(1, 10**6)) < both.ledger.spent <= 20
-    with pytest.raises(pp.BudgetError, match="all 2 planned"):
-        both.release()
-    assert both.ledger.spent == both.state_epsilon + both.of_releases(2)
-
-
-@pytest.mark.parametrize("unlucky", ["b", "last"])
-def test_all_announce_an_intrusion_or_none(unlucky):
-    """Whoever has no coins, and however deep: all can announce it afterwards."""
-    coins, ledger = BreakableCoins(3), pp.Ledger(30)
-
-    def density(name, **others):
-        others |= {"coins": coins} if name == unlucky else {}
-        return pp.Density(universe=500, intrusions=1, **others)
-
-    names = iter("ab")
-    groups = pp.Grouped(
-        lambda epsilon: density(next(names), epsilon=epsilon),
-        ["a", "b"], epsilon=2, per_user=2, ledger=ledger,
-    )  # fmt: skip
-    alone = pp.Together({"last": density("last", epsilon=1, ledger=ledger)})
-    both = pp.Together({"groups": groups, "rest": alone})
-    before = both.state()
-    coins.reads_left = 0
-    with pytest.raises(OSError, match="entropy"):
-        both.announce_intrusion()
-    assert both.state() == before
-    coins.reads_left = float("inf")
-    both.announce_intrusion()
-    after = both.state()
-    with pytest.raises(pp.BudgetError, match="intrusions="):
-        both.announce_intrusion()
-    assert both.state() == after != before
 
 
 def test_all_go_on_from_an_earlier_state_or_none():
@@ -134,42 +53,6 @@ def test_all_go_on_from_an_earlier_state_or_none():
     for one in (groups, *groups.members.values()):
         with pytest.raises(pp.PanPrivacyError, match="wiped"):
             one.release()
-
-
-def test_what_cannot_be_asked_spends_nothing():
-    both = make()
-    spent = both.ledger.spent
-    for wrong in ({"confidence": 2}, {"exactly": 1}):
-        with pytest.raises(pp.PlanError):
-            both.release(**wrong)
-    assert (both.ledger.spent, both.releases) == (spent, 0)
-
-
-@pytest.mark.parametrize("act", [lambda both: both.release(), lambda both: both.contribute()],
-                         ids=["release", "contribute"])  # fmt: skip
-def test_if_one_has_no_release_left_the_others_spend_nothing(act):
-    both = make(releases=1)
-    both.members["often"].release()
-    spent = both.ledger.spent
-    with pytest.raises(pp.BudgetError, match="all 1 planned"):
-        act(both)
-    assert (both.ledger.spent, both.releases) == (spent, 0)
-
-
-def test_what_all_are_asked_comes_before_what_one_is():
-    ledger = pp.Ledger(1)
-    alone = pp.Together(
-        {"here": pp.Density(universe=9, epsilon=1, ledger=ledger)}, {"here": {"confidence": 0.9}}
-    )
-    assert alone.release(confidence=0.5).only().confidence == 0.5
-
-
-def test_states_reach_as_far_as_the_furthest_of_a_member(monkeypatch):
-    both = make()
-    assert both.reached({}) is None
-    monkeypatch.setattr(pp.Density, "reached", lambda *_: (4, 5))
-    monkeypatch.setattr(pp.Incidence, "reached", lambda *_: (1, 9))
-    assert both.reached({}) == (4, 9)
 
 
 def test_members_that_do_not_go_together_are_refused():
@@ -217,28 +100,20 @@ def test_a_guarantee_keeps_every_condition_of_the_members():
     assert len(both.release()) == 3
 
 
-def test_a_column_that_can_be_read_once_reaches_every_member():
-    both, same = make(total=2_000), make(total=2_000)
-    both.update(iter(range(90)))
-    same.update(list(range(90)))
-    for one in (both, same):
-        assert one.release().where(statistic="here").only().value == pytest.approx(0.9, abs=0.01)
-
-
 def test_a_batch_of_another_plan_is_refused():
     small, large = (pp.Density(universe=size, epsilon=1) for size in (10, 20))
     before = small.state()
     with pytest.raises(pp.InputError, match="another plan"):
-        small.apply(large.prepare([19]))
+        small.internals.memory.apply(large.internals.memory.prepare([19]))
     assert small.state() == before
 
 
 def test_a_batch_of_an_equal_plan_is_counted():
     """Plans are kept for a while: a later statistic of the same sizes may have another object."""
     members = pp.Density(universe=10, epsilon=100)
-    batch, equal = members.prepare([3]), dataclasses.replace(members.plan)
+    batch, equal = members.internals.memory.prepare([3]), dataclasses.replace(members.plan)
     assert equal is not members.plan
-    members.apply(dataclasses.replace(batch, plan=equal))
+    members.internals.memory.apply(dataclasses.replace(batch, plan=equal))
     assert members.release().value == pytest.approx(0.1)
 
 
@@ -251,33 +126,14 @@ def test_equal_counts_of_two_statistics_are_two():
     assert answers.counts == (7, 7)
 
 
-def test_lost_answers_of_one_member_leave_the_others():
-    ledger = pp.Ledger(32)
-    both = pp.Together(
-        {
-            "who": pp.DistinctCount(expected=50_000, epsilon=16, ledger=ledger),
-            "often": pp.Incidence(expected=5_000, bound=30, epsilon=16, ledger=ledger),
-        },
-        {"often": {"exactly": (1, 2)}},
-    )
-    both.update(np.arange(80_000))
-    answers = both.release()
-    assert answers.lost
-    assert {str(name) for name in answers.where(statistic="often")} == {"exactly 1", "exactly 2"}
-    assert set(answers.where(statistic="often").values()) == {None}
-    assert answers.where(statistic="who").only().value > 10_000
-    assert 32 * (1 - Fraction(1, 10**6)) < ledger.spent <= 32
-    assert set(both.lost()) == set(answers)
-
-
 class TestState:
     def test_all_go_on(self):
         before, after = make(), make()
         before.update([1, 2, 3])
         before.release()
         state = before.state()
-        assert len(state) == before.state_bytes
-        after.check_state(state)
+        assert len(state) == before.internals.memory.state_bytes
+        after.internals.memory.check_state(state)
         after.resume(state)
         assert after.state() == state
         assert after.ledger.spent == before.ledger.spent
@@ -288,14 +144,17 @@ class TestState:
     def test_releases_that_left_are_paid_for(self):
         after = make()
         after.resume(make().state(), released=2)
-        assert after.ledger.spent == after.state_epsilon + after.of_releases(2)
-        for take in (after.check_state, make().check_state):
+        assert (
+            after.ledger.spent
+            == after.internals.releasing.state_epsilon + after.internals.releasing.of_releases(2)
+        )
+        for take in (after.internals.memory.check_state, make().internals.memory.check_state):
             with pytest.raises(pp.PanPrivacyError):
                 take(make().state(), released=3)
 
     def test_intrusions_that_were_announced_are_no_more_than_were_planned(self):
         state = make(intrusions=1).state()
-        for take in (make(intrusions=1).check_state, make(intrusions=1).resume):
+        for take in (make(intrusions=1).internals.memory.check_state, make(intrusions=1).resume):
             with pytest.raises(pp.PanPrivacyError):
                 take(state, announced=2)
 
@@ -312,7 +171,7 @@ class TestState:
     def test_other_states_are_refused_and_change_nothing(self, damage):
         one = make()
         before, spent = one.state(), one.ledger.spent
-        for take in (one.check_state, one.resume):
+        for take in (one.internals.memory.check_state, one.resume):
             with pytest.raises(pp.InputError):
                 take(damage(make().state()))
         assert (one.state(), one.ledger.spent) == (before, spent)

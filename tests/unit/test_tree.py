@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.counters import shapes, tree
-from panprivacy.counters.delayed import Delayed, laplace_cumulants
-from panprivacy.counters.mechanism import Silent, variances
+from panprivacy.tables.counters import shapes, tree
+from panprivacy.tables.counters.delayed import Delayed, laplace_cumulants
+from panprivacy.tables.counters.mechanism import Silent, variances
 from panprivacy.testing import SeededCoins
 from tests.contract.doubles import BreakableCoins
 from tests.unit.test_counters import ONE

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.errors import PlanError
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.two_servers import TwoServers
 
 GOOD = {"leader": "02" * 33, "helper": "03" * 33, "collusion": "none", "batch": 10}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.local.unary import MOST_BITS, UnaryEncoding
+from panprivacy.papers.local.unary import MOST_BITS, UnaryEncoding
 from panprivacy.testing import SeededCoins
 
 

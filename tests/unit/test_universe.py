@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import panprivacy as pp
-from panprivacy.addressing import MAX_UNIVERSE, Direct, Sampled
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
+from panprivacy.tables.addressing import MAX_UNIVERSE, Direct, Sampled
 from tests.unit.test_planning import KIB, ONE
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import StartError
-from panprivacy.sources.unreadable import Skips, halves_of_batch, read_before, readable
+from panprivacy.intake.sources.columns import StartError
+from panprivacy.intake.sources.unreadable import Skips, halves_of_batch, read_before, readable
 from tests.commands import run_command
 from tests.unit.reading import pipe
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from panprivacy.devices.vdaf import MODULUS, Prio3Count, aggregate, field64, flp, unshard, xof
 from panprivacy.errors import InputError, PlanError
-from panprivacy.vdaf import MODULUS, Prio3Count, aggregate, field64, flp, unshard, xof
 
 quick = settings(max_examples=50)
 

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.guarantee import unseen_loss
+from panprivacy.privacy.guarantee import unseen_loss
 from panprivacy.statistics import grid
-from panprivacy.statistics.frames import COLUMNS
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 DAY = 86_400
@@ -267,7 +266,7 @@ class TestState:
         clock = Clock()
         daily = windowed(clock)
         old = daily.current
-        table = old._state.table
+        table = old.internals.memory.now.table
         assert table.any()
         clock.now += DAY
         daily.advance()
@@ -317,7 +316,7 @@ class TestState:
         clock = Clock()
         daily = windowed(clock, factory=lambda: pp.Incidence(**SMALL))
         daily.update(np.arange(80_000))
-        table = daily.current._state.table
+        table = daily.current.internals.memory.now.table
         clock.now += DAY
         daily.update([5])
         clock.now += DAY
@@ -330,7 +329,7 @@ class TestState:
     def test_a_release_that_raises_wipes_its_state_too(self):
         clock = Clock()
         daily = windowed(clock, release=lambda statistic: statistic.release(confidence=7))
-        table = daily.current._state.table
+        table = daily.current.internals.memory.now.table
         clock.now += DAY
         with pytest.raises(pp.PlanError, match="confidence"):
             daily.advance()
@@ -471,12 +470,14 @@ class TestLoss:
         daily = windowed(Clock(), factory=lambda: density(budget=budget))
         assert float(daily.loss(365)) == pytest.approx(9.05, abs=0.005)
         assert daily.loss(365, seen=365) == 365
-        assert daily.loss(1, seen=0) == daily.current.unseen < Fraction("0.05")
+        assert (
+            daily.loss(1, seen=0) == daily.current.guarantee.unseen_loss.epsilon < Fraction("0.05")
+        )
         assert daily.loss(1) == 1
 
     def test_what_is_seen_costs_epsilon_and_the_rest_what_an_unseen_window_does(self):
         daily = windowed(Clock(), factory=lambda: density(epsilon=Fraction(2, 3)))
-        assert daily.loss(7, seen=3) == 2 + 4 * daily.current.unseen
+        assert daily.loss(7, seen=3) == 2 + 4 * daily.current.guarantee.unseen_loss.epsilon
         assert daily.loss(7, seen=7) == Fraction(14, 3)
 
     def test_each_window_has_its_delta_whether_it_is_seen_or_not(self):
@@ -514,7 +515,7 @@ class TestLoss:
         hourly = Fraction("0.05") / 24
         assert float(unseen_loss(Fraction("0.95"), hourly, 24)) == pytest.approx(0.0228, abs=5e-5)
         budget = pp.Budget("0.95", hourly)
-        bits = density(epsilon=1, releases=24, budget=budget).unseen
+        bits = density(epsilon=1, releases=24, budget=budget).guarantee.unseen_loss.epsilon
         assert float(bits) == pytest.approx(0.0224, abs=5e-5)
 
     def test_more_releases_than_are_followed_cost_their_sum(self):
@@ -603,26 +604,7 @@ class TestResume:
             other(clock).resume(state)
 
 
-class TestTables:
-    def test_a_row_for_each_answer_of_each_window(self):
-        clock = Clock()
-        daily = windowed(clock)
-        assert daily.release().to_arrow().num_rows == 0
-        columns = daily.release().to_arrow().schema
-        for _ in range(2):
-            daily.update([3])
-            clock.now += DAY
-        windows = daily.release()
-        found = windows.to_arrow()
-        assert found.schema == columns
-        assert found.column_names == ["start", "end", "complete", *COLUMNS]
-        assert found["start"].to_pylist() == [window.start for window in windows]
-        assert found["complete"].to_pylist() == [window.complete for window in windows]
-        assert found["value"].to_pylist() == [window.release.value for window in windows]
-        assert len(windows[:1]) == 1
-        assert len(windows.to_pandas()) == 2
-        assert len(daily.release()) == 0
-
+class TestMilliseconds:
     @pytest.mark.parametrize("every", [86_400_000, 401 * DAY])
     def test_a_number_that_looks_like_milliseconds_is_refused(self, every):
         with pytest.raises(pp.PlanError, match=r"if milliseconds are, divide|whole seconds from 1"):

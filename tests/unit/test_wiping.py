@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.ground.hygiene.wiping import wipe_traces
 
 SIZES = [1, 4, 100, 400, 1_000, 1_023]
 

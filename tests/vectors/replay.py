@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from panprivacy.devices.vdaf import Prio3Count, aggregate, unshard, xof
 from panprivacy.errors import InputError
-from panprivacy.vdaf import Prio3Count, aggregate, unshard, xof
 
 
 class Count:

@@ -15,13 +15,13 @@ _ROUNDING = 1 + 1e-6
 
 
 def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of which is wrong with a probability of at most `error`."""
+    """Return bounds on a probability, each wrong with a probability of at most `error`."""
     ways = _log_ways(runs)
     return _lower(hits, runs, ways, error), 1 - _lower(runs - hits, runs, ways, error)
 
 
 def upper_quantile(runs: int, probability: float, error: float) -> int:
-    """The least number of hits that is exceeded with a probability of at most `error`.
+    """Return the least number of hits that is exceeded with a probability of at most `error`.
 
     >>> upper_quantile(20, 0.5, 1e-6), upper_quantile(1_000, 0.5, 1e-6)
     (19, 575)
@@ -34,7 +34,7 @@ def upper_quantile(runs: int, probability: float, error: float) -> int:
 
 
 def _lower(hits: int, runs: int, ways: Floats, error: float) -> float:
-    """The largest probability found under which so many hits are as rare as `error`."""
+    """Return the largest probability for which that many hits have probability `error` at most."""
     low, high = 0.0, hits / runs
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -46,7 +46,7 @@ def _lower(hits: int, runs: int, ways: Floats, error: float) -> float:
 
 
 def _log_law(ways: Floats, probability: float, hits: int) -> Floats:
-    """The logarithms of the probabilities of so many hits and more."""
+    """Return the logarithms of the probabilities of at least that many hits."""
     counts, runs = np.arange(hits, len(ways)), len(ways) - 1
     chances = counts * math.log(probability) + (runs - counts) * math.log1p(-probability)
     terms: Floats = ways[hits:] + chances
@@ -55,7 +55,7 @@ def _log_law(ways: Floats, probability: float, hits: int) -> Floats:
 
 @functools.lru_cache(maxsize=4)
 def _log_ways(runs: int) -> Floats:
-    """The logarithms of the numbers of ways to choose 0 .. `runs` of them."""
+    """Return the logarithms of the numbers of ways to choose 0 .. `runs` of them."""
     factorials = np.array([math.lgamma(count + 1) for count in range(runs + 1)])
     ways: Floats = factorials[-1] - factorials - factorials[::-1]
     ways.flags.writeable = False

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.coins import Coins
+from panprivacy.privacy.coins import Coins
 
 
 class Restarted:
@@ -54,7 +54,7 @@ class Restarted:
         self.program.announce_intrusion()
 
     def state(self) -> bytes:
-        """The state that an intruder sees; the sealed file is no part of it."""
+        """Return the state that an intruder sees; the sealed file is no part of it."""
         state: bytes = self.program.state()
         return state
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.coins import SecretCoins
+from panprivacy.devices.federated.device import Device
+from panprivacy.devices.federated.messages import Report
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.rows import CIPHERTEXT_BYTES, entries
+from panprivacy.devices.federated.task import AnyKind, Task
 from panprivacy.errors import InputError
-from panprivacy.federated.device import Device
-from panprivacy.federated.messages import Report
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import CIPHERTEXT_BYTES, entries
-from panprivacy.federated.task import AnyKind, Task
+from panprivacy.privacy.coins import SecretCoins
 
 KEY = bytes(33)
 """The public key of every ideal encryption."""
@@ -46,15 +46,15 @@ class IdealEncryption:
         return self
 
     def encrypt(self, values: Sequence[int], coins: SecretCoins) -> bytes:  # noqa: ARG002 - ideal
-        """A fresh number for each value."""
+        """Return a fresh number for each value."""
         return self._made(values)
 
     def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
-        """Fresh numbers of the same values."""
+        """Return fresh numbers of the same values."""
         return self.encrypt(self.values(ciphertexts), coins)
 
     def add(self, *terms: bytes) -> bytes:
-        """Numbers of the sums."""
+        """Return numbers of the sums."""
         columns = zip(*map(self.values, terms), strict=True)
         return self._made([sum(column) for column in columns])
 
@@ -63,7 +63,7 @@ class IdealEncryption:
         self.values(ciphertexts)
 
     def values(self, ciphertexts: bytes) -> list[int]:
-        """What is in a row."""
+        """Return the values in a row."""
         numbers = [int.from_bytes(one, "big") for one in entries(ciphertexts, self.entry_bytes)]
         if len(ciphertexts) % self.entry_bytes or any(n >= len(self._values) for n in numbers):
             message = "this is no row of ciphertexts"
@@ -71,30 +71,28 @@ class IdealEncryption:
         return [self._values[number] for number in numbers]
 
     def bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.uint8]:  # noqa: ARG002
-        """The values of ciphertexts of 0 or 1."""
-        return self._within(ciphertexts, 0, 1).astype(np.uint8)
+        """Return the values of ciphertexts of 0 or 1."""
+        marked = self.marked_bits(ciphertexts)
+        if (marked < 0).any():
+            message = "a value is out of range"
+            raise InputError(message)
+        return marked.astype(np.uint8)
 
     def marked_bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.int8]:  # noqa: ARG002
-        """The same, with -1 for all others."""
+        """Return the same, with -1 for all others."""
         values = np.array(self.values(ciphertexts), np.int64)
         return np.where((values == 0) | (values == 1), values, -1).astype(np.int8)
 
-    def small_sums(
+    def marked_sums(
         self,
         ciphertexts: bytes,
         low: int,
         high: int,
         processes: int = 1,  # noqa: ARG002
     ) -> NDArray[np.int64]:
-        """The values of ciphertexts of `low` to `high`."""
-        return self._within(ciphertexts, low, high)
-
-    def _within(self, ciphertexts: bytes, low: int, high: int) -> NDArray[np.int64]:
+        """Return the values of ciphertexts of `low` to `high`, and `high + 1` for all others."""
         values = np.array(self.values(ciphertexts), np.int64)
-        if ((values < low) | (values > high)).any():
-            message = "a value is out of range"
-            raise InputError(message)
-        return values
+        return np.where((values < low) | (values > high), high + 1, values)
 
     def _made(self, values: Sequence[int]) -> bytes:
         first = len(self._values)
@@ -110,7 +108,7 @@ class MemoryStorage:
         self.state: bytes | None = None
 
     def read(self) -> bytes | None:
-        """The state that was written last."""
+        """Return the state that was written last."""
         return self.state
 
     def write(self, state: bytes) -> None:
@@ -120,13 +118,13 @@ class MemoryStorage:
 
 @dataclass(frozen=True, slots=True)
 class Decrypted:
-    """What a report says."""
+    """The content of a report."""
 
     counts: tuple[int, ...]
 
 
 class AuditedDevice:
-    """One device as the audit leads it: a batch is a tick, and user 0 in it is an event.
+    """One device as the audit runs it: a batch is a tick, and user 0 in it is an event.
 
     A look is one at the storage; the release is the report, decrypted.
     """
@@ -141,18 +139,18 @@ class AuditedDevice:
         self._device.observe(0 in users)
 
     def release(self) -> Decrypted:
-        """What the report says."""
+        """Return the content of the report."""
         row = Report.read(self._device.report(), self._task).row
         return Decrypted(tuple(map(int, self._task.kind.read(row, self._key, 1)[0])))
 
     def state(self) -> bytes:
-        """The storage."""
+        """Return the storage."""
         return self._storage.state or b""
 
 
 def device_of(
     kind: AnyKind, promise: Promise, horizon: int
 ) -> Callable[[SecretCoins], AuditedDevice]:
-    """Devices of one task."""
+    """Return a factory of devices of one task."""
     task = Task(version=1, id="00" * 16, kind=kind, promise=promise, horizon=horizon, key=KEY.hex())
     return lambda coins: AuditedDevice(coins, task)

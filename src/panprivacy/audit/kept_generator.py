@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from panprivacy.coins import ByteCoins, aes_stream
-from panprivacy.noise import Draw
+from panprivacy.privacy.coins import ByteCoins, aes_stream
+from panprivacy.privacy.noise import Draw
 
 
 class KeptGenerator(ByteCoins):

@@ -25,44 +25,52 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, SAVE, Step, Stream, user_and_rest
+from panprivacy.audit.streams import (
+    ANNOUNCE,
+    CRASH,
+    RELEASE,
+    SAVE,
+    EventStream,
+    Step,
+    user_and_rest,
+)
 
 RowPlace = tuple[int, int]
-"""Of a row: its step, and its place in the batch."""
+"""Place of a row: its step, and its index in the batch."""
 
-Pair = tuple[Stream, Stream]
+StreamPair = tuple[EventStream, EventStream]
 """A stream and its neighbour."""
 
 _MOST_CHOSEN: Final = 8
-"""Of so many rows of a user every choice is tried."""
+"""Maximum number of rows of a user for which every choice is tried."""
 
 
-def add_remove(stream: Stream, user: object) -> Iterator[Stream]:
-    """Every stream without some or all updates of one user, the adjacency of the guarantee."""
+def add_remove(stream: EventStream, user: object) -> Iterator[EventStream]:
+    """Yield every stream without some or all updates of one user: the guarantee's adjacency."""
     for removed in _some(_places(stream, user)):
         yield _changed(stream, removed, lambda _: None)
 
 
-def replace(stream: Stream, user: object, by: object) -> Iterator[Stream]:
-    """Every stream in which some or all updates of one user are another's."""
+def replace(stream: EventStream, user: object, by: object) -> Iterator[EventStream]:
+    """Yield every stream in which some or all updates of one user are another's."""
     for moved in _some(_places(stream, user)):
         yield _changed(stream, moved, lambda row: (by, *row[1:]) if isinstance(row, tuple) else by)
 
 
-def event(stream: Stream, user: object) -> Iterator[Stream]:
-    """Every stream without one update, or without one that was sent again after a crash."""
+def event(stream: EventStream, user: object) -> Iterator[EventStream]:
+    """Yield every stream without one update, or without one that was sent again after crashes."""
     places = _places(stream, user)
-    for removed in [*([place] for place in places), *_sent_again(stream, places)]:
+    for removed in [*([place] for place in places), *_repeated_updates(stream, places)]:
         yield _changed(stream, removed, lambda _: None)
 
 
 def short_streams(
     batches: Sequence[Step], length: int, *, releases: int = 0, announced: int = 0
-) -> Iterator[Stream]:
-    """Every stream of up to `length` such batches, with releases and announcements anywhere."""
+) -> Iterator[EventStream]:
+    """Yield every stream of up to `length` batches, with releases and announcements anywhere."""
     public = [RELEASE] * releases + [ANNOUNCE] * announced
     for count in range(1, length + 1):
         orders = sorted(set(itertools.permutations([""] * count + public)))
@@ -73,14 +81,14 @@ def short_streams(
 
 
 def pairs(
-    streams: Iterable[Stream], neighbours: Callable[[Stream], Iterable[Stream]]
-) -> Iterator[Pair]:
-    """Each stream with each of its neighbours."""
+    streams: Iterable[EventStream], neighbours: Callable[[EventStream], Iterable[EventStream]]
+) -> Iterator[StreamPair]:
+    """Return each stream with each of its neighbours."""
     return ((stream, other) for stream in streams for other in neighbours(stream))
 
 
-def _places(stream: Stream, user: object) -> list[RowPlace]:
-    """Where the rows of a user stand."""
+def _places(stream: EventStream, user: object) -> list[RowPlace]:
+    """Return the places of the rows of a user."""
     return [
         (number, place)
         for number, step in enumerate(stream)
@@ -90,24 +98,37 @@ def _places(stream: Stream, user: object) -> list[RowPlace]:
     ]
 
 
-def _sent_again(stream: Stream, places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:
-    """Each update that a crash lost, with each equal one after the crash."""
+def _repeated_updates(
+    stream: EventStream, places: Sequence[RowPlace]
+) -> Iterator[Sequence[RowPlace]]:
+    """Yield each update that a crash lost, with equal ones that were sent again after crashes."""
+    later: dict[RowPlace, list[RowPlace]] = {place: [] for place in places}
     for crash in (number for number, step in enumerate(stream) if step == CRASH):
         saved = max(number for number, step in enumerate(stream[:crash]) if step == SAVE)
         lost = [place for place in places if saved < place[0] < crash]
-        later = [place for place in places if place[0] > crash]
-        for one, other in itertools.product(lost, later):
-            if _row(stream, one) == _row(stream, other):
-                yield one, other
+        after = [place for place in places if place[0] > crash]
+        for one, other in itertools.product(lost, after):
+            if _row(stream, one) == _row(stream, other) and other not in later[one]:
+                later[one].append(other)
+    return (chain for place in places for chain in _chains(later, place) if len(chain) > 1)
 
 
-def _row(stream: Stream, place: RowPlace) -> object:
+def _chains(
+    later: Mapping[RowPlace, Sequence[RowPlace]], place: RowPlace
+) -> Iterator[Sequence[RowPlace]]:
+    """Yield an update alone, and with every chain of those that were sent again."""
+    yield [place]
+    for other in later[place]:
+        yield from ([place, *chain] for chain in _chains(later, other))
+
+
+def _row(stream: EventStream, place: RowPlace) -> object:
     step: Any = stream[place[0]]
     return step[place[1]]
 
 
 def _some(places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:
-    """Every choice of at least one; of many, each one, the first and the last ones."""
+    """Yield every nonempty choice; of many places, each single one, the first and the last ones."""
     if len(places) <= _MOST_CHOSEN:
         for count in range(1, len(places) + 1):
             yield from itertools.combinations(places, count)
@@ -118,9 +139,9 @@ def _some(places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:
 
 
 def _changed(
-    stream: Stream, places: Sequence[RowPlace], change: Callable[[object], object]
-) -> Stream:
-    """The stream with some rows changed, and without those that change to None."""
+    stream: EventStream, places: Sequence[RowPlace], change: Callable[[object], object]
+) -> EventStream:
+    """Return the stream with some rows changed, and without those that change to None."""
     return [
         step
         if isinstance(step, str)

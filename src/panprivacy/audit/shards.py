@@ -1,4 +1,4 @@
-"""Two shards and who merges them, so small that the exact audit walks them."""
+"""Two shards and their merger, small enough for the exact audit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
-from panprivacy.coins import Coins
-from panprivacy.hashing import KEY_BYTES
-from panprivacy.merging import merge
-from panprivacy.slices import ShardNumbers, Slice, deal
+from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.contribution import Form, read_parts
+from panprivacy.statistics.merging import merge
 from panprivacy.statistics.private import Private
+from panprivacy.tables.hashing import KEY_BYTES
+from panprivacy.tables.slices import ShardNumbers, Slice, deal
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class CoinsOf:
     """The coins of one shard: keys are public constants in an audit, and shards need two.
 
     Args:
-        coins: of all shards.
+        coins: coins of all shards.
         shard: its number.
     """
 
@@ -32,29 +32,29 @@ class CoinsOf:
     shard: int
 
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
-        """As those of all."""
+        """Return draws of the common source."""
         return self.coins.bernoulli(probability, size)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
-        """As those of all."""
+        """Return draws of the common source."""
         return self.coins.categorical(weights, size)
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """As those of all."""
+        """Return noise of the common source."""
         return self.coins.discrete_laplace(scale, size)
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        """As those of all."""
+        """Return noise of the common source."""
         return self.coins.discrete_gaussian(variance, size)
 
     def key(self, nbytes: int) -> bytes:
-        """One that no other shard has."""
+        """Return a key that no other shard has."""
         return bytes([self.shard]) * nbytes
 
 
 @dataclass(frozen=True, slots=True)
 class Contributed:
-    """What the public sees when shards contribute.
+    """The public view when shards contribute.
 
     Args:
         counts: numbers that leave then: none, if nothing is wrong.
@@ -64,14 +64,14 @@ class Contributed:
 
 
 class TwoShards:
-    """Two shards; a row has a user, his shard and a delta. They contribute at the first release.
+    """Two shards; a row has a user, a shard and a delta. They contribute at the first release.
 
-    At the second one the answer leaves. In between their contributions are all there is to find.
+    At the second one the answer is released. Between them only the contributions exist.
 
     Args:
         make: makes the statistic of a shard with the coins it is given.
-        coins: of everything.
-        form: of contributions.
+        coins: source of all randomness.
+        form: form of contributions.
     """
 
     def __init__(
@@ -84,16 +84,16 @@ class TwoShards:
     def update(
         self, users: Sequence[int], shards: Sequence[int] = (), deltas: Sequence[int] = ()
     ) -> None:
-        """Count each user in his shard."""
+        """Count each user in the user's shard."""
         rows = np.array([users, shards, deltas], np.int64)
         for number, shard in enumerate(self._shards):
             ids, _, changes = rows[:, rows[1] == number]
             shard.update(ids.copy(), changes.copy())
 
     def release(self) -> Any:
-        """The contributions leave, or else their answer."""
+        """Release the contributions, or else their answer."""
         if self._shards:
-            parts = [shard.parts(self._form) for shard in self._shards]
+            parts = [shard.internals.contributions.parts(self._form) for shard in self._shards]
             self._held = [b"".join(part.packed() for part in each) for each in parts]
             self._shards = []
             return self.contributed(self._held)
@@ -101,11 +101,11 @@ class TwoShards:
         return merge(held, coins=self._coins)
 
     def contributed(self, held: Sequence[bytes]) -> Contributed:  # noqa: ARG002
-        """What is public of contributions: nothing, as they are sealed."""
+        """Return the public part of contributions: nothing, as they are sealed."""
         return Contributed(())
 
     def state(self) -> bytes:
-        """What an intruder finds, at the shards and where they are merged."""
+        """Return the state that an intruder finds, at the shards and where they are merged."""
         return b"".join([*(shard.state() for shard in self._shards), *self._held])
 
 
@@ -114,7 +114,7 @@ class TwoSlices(TwoShards):
 
     Args:
         make: makes the slice of a shard with the coins it is given.
-        coins: of everything.
+        coins: source of all randomness.
     """
 
     KEY = bytes(KEY_BYTES)
@@ -123,11 +123,11 @@ class TwoSlices(TwoShards):
         super().__init__(lambda own: make(own, Slice(own.shard, 2, self.KEY)), coins)
 
     def update(self, users: Sequence[int], deltas: Sequence[int] = ()) -> None:  # type: ignore[override]
-        """Count each user in the shard to which he belongs."""
+        """Count each user in the shard of that user."""
         super().update(users, self.shards_of(users).tolist(), deltas)
 
     def shards_of(self, users: Sequence[int]) -> ShardNumbers:
-        """To which shards rows belong."""
+        """Return the shard of each row."""
         return deal(np.array(users, np.int64), 2, self.KEY)
 
 
@@ -135,6 +135,42 @@ class PlainSums(TwoShards):
     """The same, but that sums leave the shards as they are, for everybody to see."""
 
     def contributed(self, held: Sequence[bytes]) -> Contributed:
-        """The sums."""
+        """Return the sums."""
         sums = [np.frombuffer(part.body, np.int64) for one in held for part in read_parts(one)]
         return Contributed(tuple(np.concatenate(sums).tolist()))
+
+
+class ContributedWindows:
+    """Windows of one shard, each of which contributes at its release.
+
+    Whoever opens the contributions has all of them: they stay to be found.
+
+    Args:
+        make: makes the statistic of a window with the coins it is given.
+        coins: of everything.
+    """
+
+    def __init__(self, make: Callable[[Coins], Private], coins: Coins) -> None:
+        self._make, self._coins = make, coins
+        self._current: Private | None = make(coins)
+        self._held: list[bytes] = []
+
+    def update(self, users: Any, deltas: Any = None, /) -> None:
+        """Count in the open window; the first batch after a release begins one."""
+        if self._current is None:
+            self._current = self._make(self._coins)
+        self._current.update(users, deltas)
+
+    def release(self) -> Any:
+        """Contribute the window; its answer follows from what is opened, and from fresh noise."""
+        if self._current is None:
+            self._current = self._make(self._coins)
+        parts = self._current.internals.contributions.parts("sums")
+        self._held.append(b"".join(part.packed() for part in parts))
+        self._current = None
+        return Contributed(())
+
+    def state(self) -> bytes:
+        """All contributions so far, and the state of the open window."""
+        states = [] if self._current is None else [self._current.state()]
+        return b"".join([*self._held, *states])

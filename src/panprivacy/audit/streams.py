@@ -1,4 +1,4 @@
-"""What a statistic lives through when it is audited: batches, releases, announced intrusions."""
+"""The streams of an audit: batches, releases, announced intrusions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RELEASE: Final = "release"
 """A step of a stream: the statistic publishes its answer."""
 
 ANNOUNCE: Final = "announce"
-"""A step of a stream: somebody reads the state, and the statistic is told."""
+"""A step of a stream: an announced intrusion."""
 
 SAVE: Final = "save"
 """A step of a stream: the state is written to a sealed file, in place of the last one."""
@@ -30,12 +30,12 @@ Step = Sequence[object] | str
 A tuple has what the statistic's `update` takes, such as `(user, delta)`, or `(user, group)`.
 """
 
-Stream = Sequence[Step]
-"""What a statistic lives through."""
+EventStream = Sequence[Step]
+"""Steps of a statistic: batches, releases, announced intrusions."""
 
 
-def checked(stream: Any, neighbour: Any) -> tuple[Stream, Stream]:
-    """A stream and its neighbour, as lists of steps.
+def checked(stream: Any, neighbour: Any) -> tuple[EventStream, EventStream]:
+    """Return a stream and its neighbour, as lists of steps.
 
     Raises:
         PlanError: a step is none, or they differ in more than rows, which is public.
@@ -46,6 +46,11 @@ def checked(stream: Any, neighbour: Any) -> tuple[Stream, Stream]:
         message = "streams must agree in the number of steps and in every step but the batches"
         raise PlanError(message)
     return first, second
+
+
+def format_stream(stream: EventStream) -> str:
+    """Return the steps of a stream on one line."""
+    return " ".join(step if isinstance(step, str) else str(list(step)) for step in stream)
 
 
 def _steps(stream: Any) -> list[Step]:
@@ -73,7 +78,7 @@ def _step(step: Any) -> Step:
 
 
 def user_and_rest(row: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A user and what a row says of him; a user alone has the delta 1."""
+    """Return a user and the row's values; a user alone has the delta 1."""
     return (row[0], row[1:]) if isinstance(row, tuple) else (row, (1,))
 
 
@@ -99,7 +104,7 @@ def take(statistic: Any, step: Step) -> Any:
 
 
 def _columns(statistic: Any) -> int:
-    """How many columns a batch must have, also one of no rows; groups need theirs."""
+    """Return the number of columns of a batch, also of one without rows; groups need theirs."""
     counting = getattr(statistic, "current", statistic)
     taken = signature(getattr(counting, "prepare", counting.update)).parameters.values()
     needed = [one for one in taken if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
@@ -107,7 +112,7 @@ def _columns(statistic: Any) -> int:
 
 
 def repeated(key: bytes, nbytes: int) -> bytes:
-    """An addressing key cut or repeated to a length."""
+    """Return an addressing key cut or repeated to a length."""
     if not key:
         message = "addressing_key must have one byte or more"
         raise PlanError(message)

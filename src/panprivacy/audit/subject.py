@@ -1,4 +1,4 @@
-"""What is audited, over which streams, and the row that comes of it."""
+"""The subject of an audit, its streams, and the row of the result."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Laws
 from panprivacy.audit.exact.loss import Loss, check_answers, worst_of
+from panprivacy.audit.exact.separate import SeparateProgram, ViewNumbers, separate_loss
 from panprivacy.audit.exact.traces import LeakError, check_traces
 from panprivacy.audit.neighbours import add_remove, event, pairs, replace
-from panprivacy.audit.streams import Stream
+from panprivacy.audit.streams import EventStream
 
 SubjectKind = Literal["product", "control"]
 Adjacency = Literal["add_remove", "replace", "event"]
@@ -45,13 +46,13 @@ class Subject:
     says: str
     make: Callable[[EnumeratedCoins], Audited]
     claimed: Fraction
-    streams: Sequence[Stream]
+    streams: Sequence[EventStream]
     users: Sequence[tuple[object, object]] = ((0, 1),)
     coins: EnumeratedCoins = field(default_factory=EnumeratedCoins)
     adjacency: Adjacency = "add_remove"
 
-    def neighbours(self, adjacency: Adjacency, stream: Stream) -> Iterator[Stream]:
-        """The neighbours of a stream."""
+    def neighbours(self, adjacency: Adjacency, stream: EventStream) -> Iterator[EventStream]:
+        """Yield the neighbours of a stream."""
         for user, other in self.users:
             if adjacency == "replace":
                 yield from replace(stream, user, by=other)
@@ -59,14 +60,14 @@ class Subject:
                 yield from {"add_remove": add_remove, "event": event}[adjacency](stream, user)
 
     def row(self) -> Row:
-        """The audit of this subject."""
+        """Return the audit of this subject."""
         try:
             return Row(self, self.losses())
         except LeakError as error:
             return Row(self, {}, str(error))
 
     def losses(self) -> Losses:
-        """The worst loss over all streams, for each adjacency.
+        """Return the worst loss over all streams, for each adjacency.
 
         Raises:
             LeakError: the program tells more than its state and its counts do.
@@ -82,10 +83,10 @@ class Subject:
         return losses
 
     def losses_at(self, delta: Fraction, walk: type[WholeViews | OneLook] = WholeViews) -> Losses:
-        """The same where the claim has a delta: the losses of events less so much of them.
+        """Return the same where the claim has a delta: the losses of events less so much of them.
 
         Args:
-            delta: of the claim.
+            delta: delta of the claim.
             walk: what an intruder sees: all states, or one of them.
 
         Raises:
@@ -108,9 +109,9 @@ class Subject:
         return Fraction(0)
 
     def limit(self, adjacency: Adjacency) -> Fraction | float:
-        """What the claim says of an adjacency: to replace is to remove and to add.
+        """Return the claim for an adjacency: to replace is to remove and to add.
 
-        Where it hides one event it says nothing of a user of several.
+        A claim that hides one event gives no bound for a user of several events.
         """
         if self.adjacency == "event" and adjacency == "add_remove":
             return math.inf
@@ -123,7 +124,7 @@ class Approximate(Subject):
     """A subject whose claim has a delta.
 
     Args:
-        delta: of the claim.
+        delta: delta of the claim.
     """
 
     delta: Fraction = Fraction(0)
@@ -134,17 +135,49 @@ class Approximate(Subject):
         return self.delta
 
     def losses(self) -> Losses:
-        """The worst loss over all streams at the delta, every state seen, for each adjacency."""
+        """Return the worst loss over all streams at the delta by adjacency, all states visible."""
         return self.losses_at(self.delta)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenOnce(Approximate):
-    """One of which an intruder sees one state, not all."""
+    """A subject of which an intruder sees one state, not all."""
 
     def losses(self) -> Losses:
-        """The worst loss over all streams and moments at the delta, for each adjacency."""
+        """Return the worst loss over all streams and moments at the delta, for each adjacency."""
         return self.losses_at(self.delta, OneLook)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Separate(Subject):
+    """A subject whose view comes apart, for the adjacency of its claim.
+
+    Args:
+        numbers: the whole numbers of the state of a program.
+        cells: number of cells, whose noise is drawn before all other.
+        most: noise of a cell is walked to ± this.
+    """
+
+    numbers: Callable[[Audited], ViewNumbers]
+    cells: int = 0
+    most: int = 0
+
+    @property
+    def program(self) -> SeparateProgram:
+        """The program, and how its numbers are read."""
+        return SeparateProgram(self.make, self.numbers, self.cells, self.most)
+
+    def losses(self) -> Losses:
+        """Return the worst loss over all streams, for the adjacency of the claim.
+
+        Raises:
+            LeakError: the program tells more than its state and its counts do.
+        """
+        tried = list(pairs(self.streams, partial(self.neighbours, self.adjacency)))
+        says_more = check_traces(self.make, tried, self.coins)
+        loss = separate_loss(self.program, tried)
+        check_answers(says_more, [loss])
+        return {self.adjacency: loss}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +202,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """One word."""
+        """Verdict in one word."""
         if self.refused:
             return "refused"
         if self.subject.kind == "product":
@@ -178,7 +211,7 @@ class Row:
 
     @property
     def is_right(self) -> bool:
-        """Whether a product keeps its claim, or a control was caught or refused."""
+        """Whether a product satisfies its claim, or a control was caught or refused."""
         return self.holds == (self.subject.kind == "product")
 
     @property
@@ -188,7 +221,7 @@ class Row:
 
     @property
     def says(self) -> str:
-        """Why it was refused, or what attains the loss."""
+        """Reason of the refusal, or the place that attains the loss."""
         return self.refused or str(self.worst)
 
     @property

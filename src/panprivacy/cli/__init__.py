@@ -1,7 +1,9 @@
-"""The command line: one module a command.
+"""The command line, with one module for each command.
 
-Whatever is wrong with arguments or input ends in one line on standard error and exit code 2, with
-nothing on standard output.
+Errors in arguments or input end in one line on standard error and exit code 2, with nothing on
+standard output.
+
+It may import everything. No rule of privacy and no arithmetic of losses comes here.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PanPrivacyError
 
 _COMMANDS = {
-    "run": "Count the users of a file, or of standard input as it arrives.",
+    "run": "Count the users of files, or of standard input as it arrives.",
     "merge": "Join what several shards contributed, and answer once; the contributions are spent.",
     "stats": "List what can be counted, or say how one statistic is written.",
     "plan": "Show the error to expect by epsilon and memory, or the plan that reaches an error.",
+    "advise": "Recommend what to count, from how many people come, how often and how exact.",
     "doctor": "Say what protects the memory of this program here; exit 1 if something does not.",
     "explain": "Say what a seized state is, and what it can tell about anybody.",
     "audit": "Walk every outcome of every coin of the shipping classes, and of what has to be "
@@ -37,22 +40,22 @@ _COMMANDS = {
     "cluster": "Count streams with several machines, each with a slice, until told to stop.",
     "dashboard": "Show what was released on pages, until told to stop; it can change nothing.",
     "announce": "Tell a service that somebody has seen its memory: it may be seen once more then.",
-    "restore": "Have a service that waits go on from its sealed checkpoint.",
+    "restore": "Resume a waiting service from its sealed checkpoint.",
     "task": "Write a signed task for devices and its secrets, and show its tokens once.",
     "collector": "Collect the reports of devices over HTTP, and answer once.",
     "aggregator": "Be one of two servers that add up reports of which neither can read one.",
     "federated": "Statistics over devices that hold ciphertexts only.",
 }
-"""The first line of the help of each: no module is imported to show it."""
+"""The first line of the help of each command: no module is imported to show it."""
 
 _ELSEWHERE = {"restore": "serve"}
-"""The module of a command that has none of its own."""
+"""The module of a command without its own module."""
 
 _BEGIN = """\
 panprivacy counts people in a stream of events, in a memory that tells little of any one.
-Begin with what error to expect, then count a file:
+Begin with what suits your numbers, then count a file:
 
-    panprivacy plan distinct,expected=3000 --epsilon 1
+    panprivacy advise --people 3000 --every 1d --error 10%
     panprivacy run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1
 
 panprivacy --help lists all commands, and panprivacy stats what can be counted.
@@ -61,11 +64,12 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
     *("ignore_others", "nulls", "identity", "recipient", "shards", "user", "intrusions", "moves"),
+    *("format", "groups", "delimiter", "comment", "pattern", "listen"),
 ]
-"""What is an option of its own; sizes are written with `=` everywhere."""
+"""Arguments that have their own option; sizes are written with `=` everywhere."""
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
-"""What Typer raises for a wrong argument; it exports only one of its kinds."""
+"""Typer's exception for a wrong argument; it exports only one of its kinds."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,8 +78,11 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_EXTRA = "service,dashboard,cluster,federated,plot"
+"""Extras that commands need besides the package."""
+
 _CLOSED_PIPE = 141
-"""What a shell gives for a program that nobody reads any more."""
+"""Exit code of a shell for a program whose output is no longer read."""
 
 
 _CURES = {
@@ -83,7 +90,7 @@ _CURES = {
     "Missing option '--signer'": "name a file for your signing key; it is made if it is not there",
     "No such command": f"there are {', '.join(_COMMANDS)}",
 }
-"""What to do, where the parser says only what is wrong."""
+"""Advice for errors of the parser, which only describe the problem."""
 
 _EXAMPLES = {
     "run": "run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1",
@@ -91,6 +98,8 @@ _EXAMPLES = {
     "explain": "explain seized.state",
     "attack": "attack dictionary",
     "token": "token beacons --may ingest",
+    "serve": "serve panprivacy.toml",
+    "cluster": "cluster panprivacy.toml --shards 2",
     "dashboard": "dashboard panprivacy.toml",
     "announce": "announce http://127.0.0.1:8642 visits",
     "restore": "restore panprivacy.toml --identity key.txt",
@@ -99,18 +108,18 @@ _EXAMPLES = {
     "aggregator": "aggregator --role helper --task visits.json",
     "federated": "federated simulate",
 }
-"""What to type, by the command of which a part is missing."""
+"""Example of each command, for a missing argument."""
 
 
 class _Commands(TyperGroup):
-    """Commands whose modules are imported when they are chosen."""
+    """Group of commands whose modules are imported when they are chosen."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Their names, in the order of the help."""
+        """Return the names of the commands, in the order of the help."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """The command of this name; None if there is none."""
+        """Return the command of this name; None if there is none."""
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"panprivacy.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
@@ -122,7 +131,7 @@ class _Commands(TyperGroup):
         return get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write their names and what they are for."""
+        """Write the names of the commands and their descriptions."""
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
@@ -153,13 +162,11 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
-        _fail(_told(error))
+        _fail(_usage_error(error))
     except PanPrivacyError as error:
-        message = str(error)
-        for name in _ARGUMENTS:  # the library names arguments as Python has them
-            option = "--" + name.replace("_", "-")
-            message = re.sub(rf"\b{name}=(True)?|^{name}(?= must)", option, message)
-        _fail(message)
+        _fail(_as_options(str(error)))
+    except ImportError as error:
+        _fail(f"this command needs {error.name or 'a package'}: pip install 'panprivacy[{_EXTRA}]'")
     except MemoryError:
         _fail("this needs more memory than there is")
     except OSError as error:
@@ -167,18 +174,27 @@ def main() -> None:
         _fail(where + (error.strerror or type(error).__name__))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except SystemExit:  # click's, with a code that means something here, for a pipe that is closed
+    except SystemExit:  # click's exit, with a code for a closed pipe that has a meaning here
         sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
+
+
+def _as_options(message: str) -> str:
+    """Replace Python arguments of the library by options of the command line."""
+    for name in _ARGUMENTS:
+        option = "--" + name.replace("_", "-")
+        message = re.sub(rf"(?<![\w,.]){name}=(?=\w)(?!True\b)", f"{option} ", message)
+        message = re.sub(rf"(?<![\w,.]){name}=(True\b)?|^{name}(?= must)", option, message)
+    return re.sub(r"\bname the format (?=\w)", "say --format ", message)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     sys.stderr.write(f"panprivacy: {' '.join(str(message).split())}\n")
 
 
-def _told(error: Any) -> str:
-    """What is wrong with the arguments, and what to do."""
-    option = getattr(error, "option_name", None)  # there is none of that name
+def _usage_error(error: Any) -> str:
+    """Return the error in the arguments, and what to do."""
+    option = getattr(error, "option_name", None)  # there is no option of that name
     message = error.format_message().removesuffix(".").replace("Value error, ", "")
     cures = [cure for start, cure in _CURES.items() if message.startswith(start)]
     example = _EXAMPLES.get(getattr(getattr(error, "ctx", None), "info_name", None) or "")
@@ -188,17 +204,19 @@ def _told(error: Any) -> str:
 
 
 def _respelled(option: str) -> str | None:
-    """How to write an option that is a part of `--stat`; None if it is none."""
+    """Return the spelling of an option that is a part of `--stat`; None if it is none."""
     from panprivacy.statistics.catalogue import kinds  # noqa: PLC0415 - slow
 
     name = option.lstrip("-")
     if name in kinds():
         return f"{option} is written --stat {name}"
     for kind in kinds().values():
-        field = {**kind.sizes_type.fields(), **kind.query_type.fields()}.get(name.replace("-", "_"))
+        field = {**kind.entry.sizes.fields(), **kind.entry.query.fields()}.get(
+            name.replace("-", "_")
+        )
         if field is not None:
             written = f"{field.name}={field.form.split()[0]}" if field.form else field.name
-            return f"{option} is a part of --stat, such as --stat {kind.name},{written}"
+            return f"{option} is a part of --stat, such as --stat {kind.entry.name},{written}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""`panprivacy aggregator`: one of two servers that add up what neither can read."""
+"""`panprivacy aggregator`: one of two servers that sum reports which neither can read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 
 
-class Role(StrEnum):
-    """Which of the two servers."""
+class ServerRole(StrEnum):
+    """Role of a server, of two."""
 
     leader = "leader"
     helper = "helper"
 
 
-_PORTS = {Role.leader: 8644, Role.helper: 8645}
+_PORTS = {ServerRole.leader: 8644, ServerRole.helper: 8645}
 
 
 def aggregator(
-    role: Annotated[Role, typer.Option(help="Devices send to the leader; it asks the helper.")],
+    role: Annotated[
+        ServerRole, typer.Option(help="Devices send to the leader; it asks the helper.")
+    ],
     task: Annotated[Path, typer.Option(metavar="TASK.json", help="See panprivacy task.")],
     helper: Annotated[
         str | None,
@@ -49,15 +51,15 @@ def aggregator(
 ) -> None:
     """Be one of two servers that add up reports of which neither can read one."""
     with installed(Extra.federated):
-        from panprivacy.aggregator.secrets import (  # noqa: PLC0415 - an extra
+        from panprivacy.devices.aggregator.secrets import (  # noqa: PLC0415 - an extra
             HelperSecrets,
             LeaderSecrets,
         )
-        from panprivacy.aggregator.server import Place, help_leader, lead  # noqa: PLC0415
-    if helper is not None and role is Role.helper:
+        from panprivacy.devices.aggregator.server import Location, help_leader, lead  # noqa: PLC0415
+    if helper is not None and role is ServerRole.helper:
         message = "--helper is for the leader: the helper asks nobody"
         raise PlanError(message)
-    asked = f"http://127.0.0.1:{_PORTS[Role.helper]}" if helper is None else helper
+    asked = f"http://127.0.0.1:{_PORTS[ServerRole.helper]}" if helper is None else helper
     if not asked.startswith(("http://", "https://")):
         message = "--helper must be a URL such as http://127.0.0.1:8645"
         raise PlanError(message)
@@ -66,8 +68,8 @@ def aggregator(
         raise PlanError(message)
     secrets = task.with_suffix(f".{role}.secret")
     url = store or f"sqlite:///{task.absolute().with_suffix(f'.{role}.sqlite')}"
-    place = Place(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh)
-    if role is Role.leader:
+    place = Location(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh)
+    if role is ServerRole.leader:
         lead(place, LeaderSecrets.load(secrets, identity), asked.rstrip("/"))
     else:
         help_leader(place, HelperSecrets.load(secrets, identity))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import read_at_most
+from panprivacy.ground.files import read_at_most
 from panprivacy.service.client import UnsureError, announced, new_key
 
 _MOST_TOKEN = 1 << 12
@@ -65,7 +65,7 @@ def announce(
 
 
 def _read(token: Path) -> str:
-    """The token in a file."""
+    """Return the token in a file."""
     try:
         text = read_at_most(token, _MOST_TOKEN).decode().strip()
     except UnicodeDecodeError:

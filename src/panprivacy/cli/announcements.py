@@ -1,7 +1,7 @@
-"""Word that somebody has seen the memory of a count that runs: a signal, SIGUSR1.
+"""Announcement of intrusions to a running count, by the signal SIGUSR1.
 
-What is counted is in memory alone, so nothing can go back to a state of before the announcement:
-it needs no file that says that it was made. A service has one; see `panprivacy announce`.
+The count is only in memory, so it cannot return to a state from before the announcement: it needs
+no record of the announcement. A service has one; see `panprivacy announce`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from types import FrameType
 from typing import Self
 
 from panprivacy.errors import BudgetError, PlanError
-from panprivacy.programs.counting import Counting
-from panprivacy.sources import Source
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.sources import Source
 
 
 class SignalledAnnouncements:
-    """Announces an intrusion for each SIGUSR1, between two batches; none if none are planned for.
+    """Announcer of an intrusion for each SIGUSR1, between two batches, if any are planned.
 
     Args:
-        source: what is counted.
-        counting: what counts, at the moment.
-        planned: how many may be announced.
+        source: the input.
+        counting: returns the current statistics.
+        planned: maximum number of announced intrusions.
 
     Raises:
         PlanError: the input is a file, which is counted at once, and can be counted again.
@@ -46,11 +46,11 @@ class SignalledAnnouncements:
             signal.signal(signal.SIGUSR1, self._before)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self._came = True  # and no more: what it interrupts may be in the middle of a batch
+        self._came = True  # nothing else: the interrupted code may be in the middle of a batch
         self._source.wake()
 
     def take(self) -> None:
-        """Announce what came, and say so: until then the state may not be seen again."""
+        """Announce what came, and print that: until then the state may not be seen again."""
         if not self._came:
             return
         self._came = False
@@ -60,6 +60,7 @@ class SignalledAnnouncements:
         except BudgetError as error:
             said = f"nothing was announced: {error}"
         else:
-            said = f"announced {counting.announced:,} of {self._planned:,} intrusions; "
+            announced = counting.internals.memory.announced
+            said = f"announced {announced:,} of {self._planned:,} intrusions; "
             said += "the state may be seen once more"
         sys.stderr.write(f"panprivacy: {said}\n")

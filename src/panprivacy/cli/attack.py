@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy._validate import positive_fraction
-from panprivacy.audit.attacks import ATTACKS, Outcome
+from panprivacy.audit.attacks import ATTACKS, AttackResult
 from panprivacy.cli.options import check_picture
 from panprivacy.errors import PlanError
+from panprivacy.ground.validation import positive_fraction
 
 _NAMES = ", ".join(ATTACKS)
 _STATED = {"ordinary": "fell", "product": "held", "outside the guarantee": "not promised"}
@@ -52,7 +52,7 @@ def attack(
     raise typer.Exit(int(not outcome.ok))
 
 
-def _print_text(outcome: Outcome) -> None:
+def _print_text(outcome: AttackResult) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("program")
     table.add_column("figure")

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from panprivacy._validate import positive_fraction
 from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.subject import ADJACENCIES, Row
 from panprivacy.audit.suite.run import known_names, rows
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import float_above
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.guarantee import float_above
 
 _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
 _HEADINGS = "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
@@ -58,7 +58,7 @@ def audit(
 
 
 def line(row: Row) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     shown = (row.losses.get(adjacency) for adjacency in ADJACENCIES)
     losses = ("-" if loss is None else f"{float(loss):.4f}" for loss in shown)
     aside = f"{float(row.set_aside):.2%}" if row.set_aside else "-"
@@ -85,6 +85,7 @@ def _document(row: Row) -> dict[str, object]:
         "delta": float_above(row.subject.allowed),
         "limits": {name: _limit(row.subject.limit(name)) for name in ADJACENCIES},
         **{name: None if loss is None else _number(loss) for name, loss in losses.items()},
+        "set_aside": float_above(row.set_aside),
         "verdict": row.verdict,
     }
 

@@ -27,14 +27,14 @@ def collector(
         typer.Option(metavar="URL", help="Of the database; TASK.sqlite beside the task if not."),
     ] = None,
     listen: Annotated[str, typer.Option(metavar="PLACE", help="Where to listen.")] = (
-        "127.0.0.1:8643"
+        "127.0.0.1:8646"
     ),
     fresh: Fresh = False,
 ) -> None:
     """Collect the reports of devices over HTTP, and answer once."""
     with installed(Extra.federated):
-        from panprivacy.collector.secrets import Secrets  # noqa: PLC0415 - an extra
-        from panprivacy.collector.server import collect  # noqa: PLC0415
+        from panprivacy.devices.collector.secrets import Secrets  # noqa: PLC0415 - an extra
+        from panprivacy.devices.collector.server import collect  # noqa: PLC0415
     secrets = Secrets.load(task.with_suffix(".secret"), identity)
     url = store or f"sqlite:///{task.absolute().with_suffix('.sqlite')}"
     collect(task, secrets, url, listen, fresh=fresh)

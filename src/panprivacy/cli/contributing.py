@@ -1,4 +1,4 @@
-"""What `run --contribute` leaves in place of an answer: a sealed contribution, for `merge`."""
+"""Sealed contribution of `run --contribute`, in place of an answer, for `merge`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from panprivacy.cli.output import Printed
 from panprivacy.cli.publishing import Schedule
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import read_at_most, replace_file, unfinished
-from panprivacy.programs.counting import Counting
-from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
+from panprivacy.ground.files import read_at_most, replace_file, unfinished
+from panprivacy.ground.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.release import Answers
 
@@ -22,13 +22,13 @@ _MOST_KEY = 1 << 12
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """Where a contribution goes, and which form it has.
+class ContributionFile:
+    """File and form of a contribution.
 
     Args:
-        path: of the file.
+        path: path of the file.
         recipient: a public key of age.
-        key: that shards share, if their cells are to be added up.
+        key: key that shards share, if their cells are to be summed.
     """
 
     path: Path
@@ -38,11 +38,11 @@ class Contribution:
     @classmethod
     def read(
         cls, path: Path | None, recipient: str | None, key: Path | None
-    ) -> Contribution | None:
-        """The options of a command; None without a path.
+    ) -> ContributionFile | None:
+        """Check the options of a command and return the contribution; None without a path.
 
         Raises:
-            PlanError: they do not go together, or the file is there or cannot be written.
+            PlanError: they are inconsistent, or the file exists or cannot be written.
             InputError: the key cannot be read.
         """
         if path is None:
@@ -59,12 +59,12 @@ class Contribution:
 
     @property
     def form(self) -> Form:
-        """What is contributed."""
+        """Form of the contribution."""
         return "sums" if self.key is None else "cells"
 
     @staticmethod
     def check(schedule: Schedule, *, shows_answers: bool) -> None:
-        """Refuse what has answers of its own.
+        """Check that a command has no answers besides the contribution.
 
         Raises:
             PlanError: it has.
@@ -78,17 +78,17 @@ class Contribution:
             raise PlanError(message)
 
     def write(self, counting: Counting, *, complete: bool) -> None:
-        """Hand out what was counted: on the disk when this returns, and counted no more.
+        """Write the contribution to the disk before this returns, and end the counting.
 
         Args:
             counting: the statistics.
-            complete: whether they have counted all; who merges is told.
+            complete: whether they have counted everything; stored for `merge`.
 
         Raises:
-            PlanError: there is a file now, such as that of another shard. Nothing was handed out.
+            PlanError: the file exists now, for example that of another shard. Nothing was written.
         """
         _check_absent(self.path)
-        parts = counting.parts(self.form)
+        parts = counting.internals.contributions.parts(self.form)
         packed = b"".join(part.under(complete=complete).packed() for part in parts)
         replace_file(self.path, seal(packed, self.recipient))
 
@@ -98,40 +98,44 @@ class Contributing:
 
     Args:
         counting: the statistics.
-        contribution: where it goes.
-        confidence: of intervals that others will print.
+        contribution: file and form of the contribution.
+        confidence: confidence level of the intervals that others will print.
 
     Raises:
-        PlanError: what is counted cannot be merged.
+        PlanError: the statistics cannot be merged.
     """
 
-    def __init__(self, counting: Counting, contribution: Contribution, confidence: float) -> None:
+    def __init__(
+        self, counting: Counting, contribution: ContributionFile, confidence: float
+    ) -> None:
         self._counting, self._contribution = counting, contribution
         self._confidence = confidence
-        counting.check_parts(contribution.form)
+        counting.internals.contributions.check_parts(contribution.form)
 
     def counting(self) -> Counting:
-        """The statistics."""
+        """Return the statistics."""
         return self._counting
 
     def deadline(self) -> None:
-        """Nothing is due before the end."""
+        """Return None: nothing is due before the end."""
         return
 
     def due(self) -> Iterable[Printed]:
-        """Nothing."""
+        """Return nothing."""
         return []
 
     def last(self, *, complete: bool = True) -> Iterable[Printed]:
-        """What is said of the contribution once it is written."""
+        """Write the contribution, and return the message about it."""
         counting = self._counting
         guarantee = counting.guarantee.contributed("who opens the contribution has had that look")
-        said = Printed(Answers([]), guarantee, counting.state_bytes, self._confidence)
+        said = Printed(
+            Answers([]), guarantee, counting.internals.memory.state_bytes, self._confidence
+        )
         self._contribution.write(counting, complete=complete)
         return [said]
 
     def shows(self, *, as_json: bool) -> Callable[[Printed], None]:
-        """How that is said."""
+        """Return the function that prints the message."""
         path = self._contribution.path
         if as_json:
             return lambda said: print(
@@ -150,7 +154,7 @@ class Contributing:
 
 
 def _check_free(path: Path) -> None:
-    """Refuse a file that could not be written, or is there, before anything is counted."""
+    """Check, before anything is counted, that the file can be written and does not exist."""
     _check_absent(path)
     fresh = unfinished(path)
     try:
@@ -158,7 +162,7 @@ def _check_free(path: Path) -> None:
             fresh.unlink()
         os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         fresh.unlink()
-    except FileExistsError:  # somebody's
+    except FileExistsError:  # of another program
         _check_absent(fresh)
         raise
     except OSError as error:
@@ -167,7 +171,7 @@ def _check_free(path: Path) -> None:
 
 
 def _was_left(fresh: Path) -> bool:
-    """Whether a shard that was killed while it wrote has left this: sealed, or empty."""
+    """Return whether a shard that was killed while writing has left this: sealed, or empty."""
     if not os.path.lexists(fresh) or not stat.S_ISREG(fresh.lstat().st_mode):
         return False
     with fresh.open("rb") as file:
@@ -176,7 +180,7 @@ def _was_left(fresh: Path) -> bool:
 
 
 def _check_absent(path: Path) -> None:
-    """Refuse to write over a file."""
+    """Check that no file would be overwritten."""
     if os.path.lexists(path):
         message = f"--contribute: there is a file {path} already: name another, or remove it"
         raise PlanError(message)

@@ -1,4 +1,4 @@
-"""`panprivacy dashboard`: pages of what was released."""
+"""`panprivacy dashboard`: pages of published answers."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def dashboard(
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
     loaded = load(config)
     with installed(Extra.dashboard):
-        from panprivacy.dashboard.server import serve  # noqa: PLC0415 - an extra, and slow
+        from panprivacy.service.dashboard.server import serve  # noqa: PLC0415 - an extra, and slow
     serve(loaded, config.absolute(), listen, service, origin or ())

@@ -1,6 +1,6 @@
 """`--demo`: the truth beside the private answers, for data that is public anyway.
 
-It keeps raw ids and counts rows, which a real run never does.
+It stores raw ids and counts rows, which a real run never does.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panprivacy.errors import InputError
-from panprivacy.ids import CodedIds, Ids, IntegerIds, decoded, read_deltas, read_ids
-from panprivacy.programs.intake import Read
+from panprivacy.intake.programs.intake import ReadRows
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.ids import CodedIds, Ids, IntegerIds, decoded, read_deltas, read_ids
 
 _MOST_TRUTHS = 100_000
 _NAME = pa.large_binary()
@@ -27,14 +27,14 @@ _NAME = pa.large_binary()
 
 @dataclass(frozen=True)
 class Facts:
-    """What only a demonstration may show.
+    """Facts that only a demonstration may show.
 
     Args:
         truth: the exact answers.
-        rows: how many rows were read.
-        seconds: how long that took, without counting for the truth.
-        beyond: how many users are in a state that a bound rules out; answers are wrong by as many.
-        besides: what else the statistics say of the exact states.
+        rows: number of rows read.
+        seconds: duration, without counting for the truth.
+        beyond: number of users in a state that a bound excludes; answers are off by this number.
+        besides: other facts of the statistics about the exact states.
     """
 
     truth: Mapping[Name, float]
@@ -52,7 +52,7 @@ class Facts:
 
 
 class Demonstration:
-    """The exact answers, and how fast they were counted."""
+    """The exact answers, and the rate of counting."""
 
     def __init__(self) -> None:
         self._sums: list[pa.Table] = []
@@ -60,8 +60,8 @@ class Demonstration:
         self._start = time.perf_counter()
         self._overhead = 0.0
 
-    def observe(self, read: Read, rows: int) -> None:
-        """Keep the ids of one batch, and the sum and the last of each user's deltas, by side."""
+    def observe(self, read: ReadRows, rows: int) -> None:
+        """Store the ids of one batch, and the sum and the last of each user's deltas, by side."""
         start = time.perf_counter()
         count = len(read.users)
         deltas = np.ones(count, np.int64)
@@ -76,7 +76,7 @@ class Demonstration:
         self._overhead += time.perf_counter() - start
 
     def _states(self, sides: tuple[str, str] | None) -> tuple[UserStates, UserStates]:
-        """The sum of each user's deltas, in each of two streams if there are, and the last."""
+        """Return the sums of the deltas of each user, by side if there are two, and the last."""
         if not self._sums:
             return np.zeros((0, 2) if sides else 0, np.int64), np.zeros(0, np.int64)
         table = pa.concat_tables(self._sums)
@@ -91,7 +91,7 @@ class Demonstration:
         return states, np.zeros(0, np.int64)
 
     def facts(self, statistics: Mapping[str, Statistic[Any, Any]], answers: Answers) -> Facts:
-        """The exact answer to everything that was released, and how fast rows were counted."""
+        """Return the exact answers to all released questions, and the rate of counting."""
         seconds = time.perf_counter() - self._start - self._overhead
         found = {label: self._states(one.plan.sides) for label, one in statistics.items()}
         truth = {
@@ -107,7 +107,7 @@ class Demonstration:
 
 
 def _summed(rows: pa.Table, *by: str) -> pa.Table:
-    """The sum of the deltas of each user, and the last of them; one thread keeps their order."""
+    """Return the sum of the deltas of each user, and the last one; one thread keeps their order."""
     names = [*(by or ("user", "side")), "delta", "last"]
     grouped = rows.group_by(names[:-2], use_threads=False)
     summed = grouped.aggregate([("delta", "sum"), ("last", "last")])
@@ -115,9 +115,9 @@ def _summed(rows: pa.Table, *by: str) -> pa.Table:
 
 
 def _names(users: pa.Array) -> pa.ChunkedArray:
-    """Users as counting tells them apart: equal byte strings are one user.
+    """Return users as counting distinguishes them: equal byte strings are one user.
 
-    Where only events are counted, any column stands for users; one of no type of ids is one user.
+    If only events are counted, any column replaces users; a column of no type of ids is one user.
     """
     try:
         chunks = [_names_of(ids) for ids in read_ids(users)]
@@ -127,7 +127,7 @@ def _names(users: pa.Array) -> pa.ChunkedArray:
 
 
 def _names_of(ids: Ids) -> pa.Array:
-    """Names of some users; a number has its shortest decimal form, as a text may."""
+    """Return names of some users; a number has its shortest decimal form, as a text may."""
     if isinstance(ids, CodedIds):
         return _names_of(ids.values).take(pa.array(ids.codes))
     if isinstance(ids, IntegerIds):
@@ -142,6 +142,6 @@ def _names_of(ids: Ids) -> pa.Array:
 
 
 def _signed(name: pa.Scalar) -> bytes:
-    """The name of the number with a sign that has the same 64 bits, if it has no more."""
+    """Return the name of the signed number with the same 64 bits, if it has no more."""
     number = int(name.as_py())
     return b"%d" % (number - (number >= 1 << 63) * (1 << 64)) if number < 1 << 64 else name.as_py()

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy.hygiene.doctor import Measure, findings
+from panprivacy.ground.hygiene.doctor import Measure, findings
 
 
 def doctor(

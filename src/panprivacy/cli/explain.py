@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from panprivacy.explain.document import as_document
-from panprivacy.explain.reading import Alike, read_states
-from panprivacy.explain.sentences import BELIEFS, Part, explained, of_a_file
+from panprivacy.statistics.explain.document import as_document
+from panprivacy.statistics.explain.reading import StateRun, read_states
+from panprivacy.statistics.explain.sentences import BELIEFS, TitledPart, explained, of_a_file
 
 _WIDTH = 100
 
@@ -37,7 +37,7 @@ def explain(
         _print_text(states)
 
 
-def _print_text(states: Sequence[Alike]) -> None:
+def _print_text(states: Sequence[StateRun]) -> None:
     console = Console(width=_WIDTH, highlight=False, markup=False)
     for place, section in enumerate(explained(states, of_a_file(states))):
         if section.title and place:
@@ -48,7 +48,7 @@ def _print_text(states: Sequence[Alike]) -> None:
             _print_part(console, part)
 
 
-def _print_part(console: Console, part: Part) -> None:
+def _print_part(console: Console, part: TitledPart) -> None:
     console.print()
     console.print(part.heading)
     for name, says in part.facts.items():
@@ -67,7 +67,7 @@ def _print_part(console: Console, part: Part) -> None:
 
 
 def _print_filled(console: Console, text: str, name: str = "") -> None:
-    """A paragraph, with a name before it that later lines leave room for."""
+    """Print a paragraph, with a name before it and later lines indented."""
     first, later = "  " + name, " " * (2 + len(name))
     filled = textwrap.fill(
         text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False

@@ -1,4 +1,4 @@
-"""What commands need besides the package itself."""
+"""Extras that commands need besides the package itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from panprivacy.errors import PlanError
 
 
 class Extra(StrEnum):
-    """An extra of the package, by who needs it."""
+    """An extra of the package, with the part that needs it."""
 
     service = "the service needs"
     dashboard = "the dashboard needs"
@@ -20,7 +20,7 @@ class Extra(StrEnum):
 
 @contextmanager
 def installed(extra: Extra) -> Iterator[None]:
-    """Say how to install what an extra brings, where an import fails."""
+    """Explain how to install an extra if an import fails."""
     try:
         yield
     except ImportError as error:

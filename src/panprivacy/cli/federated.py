@@ -14,23 +14,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
-from panprivacy._parse import parse_whole
-from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import float_above, shown
-from panprivacy.statistics.notes import shown_number
+from panprivacy.ground.parsing import parse_integer
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.guarantee import float_above, shown
+from panprivacy.statistics.notes import format_number
 
 if TYPE_CHECKING:
-    from panprivacy.federated.kind import Decryption
-    from panprivacy.federated.promise import Promise
-    from panprivacy.federated.simulation import Population, Simulated
-    from panprivacy.federated.task import AnyKind
+    from panprivacy.devices.federated.kind import Decryption
+    from panprivacy.devices.federated.promise import Promise
+    from panprivacy.devices.federated.simulation import DevicePopulation, Simulated
+    from panprivacy.devices.federated.task import AnyKind
 
 
-def _whole(text: object) -> int:
-    return parse_whole(str(text))  # a default is a number already
+def _integer(text: object) -> int:
+    return parse_integer(str(text))  # a default is a number already
 
 
 federated = typer.Typer(
@@ -46,12 +46,12 @@ def _commands() -> None:
 @federated.command(cls=InSections)
 def simulate(
     kind: Annotated[str, typer.Option(help="count-nonzero, histogram or mean.")] = "histogram",
-    devices: Annotated[int, typer.Option(parser=_whole, metavar="N")] = 100_000,
-    ticks: Annotated[int, typer.Option(parser=_whole, metavar="N")] = 100,
+    devices: Annotated[int, typer.Option(parser=_integer, metavar="N")] = 100_000,
+    ticks: Annotated[int, typer.Option(parser=_integer, metavar="N")] = 100,
     encrypted: Annotated[
         int | None,
         typer.Option(
-            parser=_whole,
+            parser=_integer,
             metavar="N",
             help="So many devices hold real ciphertexts: 1,000 unless told.",
         ),
@@ -65,7 +65,7 @@ def simulate(
     among: Annotated[
         int,
         typer.Option(
-            parser=_whole,
+            parser=_integer,
             metavar="N",
             help="The promise is for the sum over so many devices; 1 for each report by itself.",
         ),
@@ -86,11 +86,11 @@ def simulate(
     and so on, at ticks that are drawn.
     """
     with installed(Extra.federated):
-        from panprivacy.federated import simulation  # noqa: PLC0415 - an extra, and slow to import
-        from panprivacy.federated.promise import Promise  # noqa: PLC0415
+        from panprivacy.devices.federated import simulation  # noqa: PLC0415 - an extra, and slow to import
+        from panprivacy.devices.federated.promise import Promise  # noqa: PLC0415
     fraction = Fraction(0) if delta == "0" else positive_fraction(delta=delta)
     promise = Promise(epsilon=positive_fraction(epsilon=epsilon), delta=fraction, devices=among)
-    population = simulation.Population(
+    population = simulation.DevicePopulation(
         devices=devices, ticks=ticks, events=positive_fraction(events=events)
     )
     if among > devices:
@@ -112,9 +112,9 @@ def simulate(
 
 
 def _planned(kind: str, promise: Promise, most: int) -> AnyKind:
-    from panprivacy.federated.count_nonzero import CountNonZero  # noqa: PLC0415
-    from panprivacy.federated.histogram import Histogram  # noqa: PLC0415
-    from panprivacy.federated.mean import Mean  # noqa: PLC0415
+    from panprivacy.devices.federated.count_nonzero import CountNonZero  # noqa: PLC0415
+    from panprivacy.devices.federated.histogram import Histogram  # noqa: PLC0415
+    from panprivacy.devices.federated.mean import Mean  # noqa: PLC0415
 
     if kind == "count-nonzero":
         return CountNonZero.planned(promise)
@@ -125,12 +125,12 @@ def _planned(kind: str, promise: Promise, most: int) -> AnyKind:
 
 
 def _key(kind: AnyKind, promise: Promise, collusion: Any) -> Decryption:
-    """The secret key of one server, or those of two together."""
+    """Return the secret key of one server, or those of two together."""
     with installed(Extra.federated):
-        from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra, and slow to import
-        from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
-        from panprivacy.federated.shares import BothServers  # noqa: PLC0415
-        from panprivacy.federated.two_servers import TwoServers  # noqa: PLC0415
+        from panprivacy.devices.federated.elgamal import DecryptionKey  # noqa: PLC0415
+        from panprivacy.devices.federated.shares import BothServers  # noqa: PLC0415
+        from panprivacy.devices.federated.two_servers import TwoServers  # noqa: PLC0415
+        from panprivacy.privacy.coins import SystemCoins  # noqa: PLC0415 - an extra, and slow to import
     key = DecryptionKey.generate(SystemCoins())
     if collusion is None:
         return key
@@ -141,23 +141,23 @@ def _key(kind: AnyKind, promise: Promise, collusion: Any) -> Decryption:
     return BothServers(b"panprivacy federated simulate", servers, key, other)
 
 
-def _least_without(population: Population, promise: Promise) -> float:
-    from panprivacy.federated.every_tick import least_error  # noqa: PLC0415
+def _error_without_ciphertexts(population: DevicePopulation, promise: Promise) -> float:
+    from panprivacy.devices.federated.every_tick import error_bound  # noqa: PLC0415
 
-    return least_error(population.devices, population.ticks, float_above(promise.epsilon))
+    return error_bound(population.devices, population.ticks, float_above(promise.epsilon))
 
 
-def _print_json(found: Simulated, promise: Promise, population: Population) -> None:
+def _print_json(found: Simulated, promise: Promise, population: DevicePopulation) -> None:
     rows = zip(found.answers.rows(), found.truths, found.deviations, strict=True)
     document: dict[str, Any] = {
         "answers": [{**row, "truth": true, "standard_error": error} for row, true, error in rows],
         "promise": str(promise),
-        "least_error_without_ciphertexts": _least_without(population, promise),
+        "least_error_without_ciphertexts": _error_without_ciphertexts(population, promise),
     }
     print(json_format.dumps(document))
 
 
-def _print_text(found: Simulated, promise: Promise, population: Population) -> None:
+def _print_text(found: Simulated, promise: Promise, population: DevicePopulation) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("events")
     for heading in ("estimate", "interval", "truth", "error", "standard error"):
@@ -166,21 +166,21 @@ def _print_text(found: Simulated, promise: Promise, population: Population) -> N
     for (name, one), true, typical in pairs:
         if one is not None:
             value, low, high = one.shown()
-            numbers = (shown_number(each, one.unit) for each in (true, one.value - true, typical))
+            numbers = (format_number(each, one.unit) for each in (true, one.value - true, typical))
             table.add_row(str(name), value, f"{low} to {high}", *numbers)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     console.print(table)
-    for line in _said(promise, population):
+    for line in _summary(promise, population):
         console.print(line, soft_wrap=True)
 
 
-def _said(promise: Promise, population: Population) -> Iterator[str]:
+def _summary(promise: Promise, population: DevicePopulation) -> Iterator[str]:
     yield f"Promise: {promise}."
     yield (
         "The standard error is that of the plain local model, where a device knows its events and "
         "adds the noise at the end: ciphertexts lose nothing."
     )
-    least = _least_without(population, promise)
+    least = _error_without_ciphertexts(population, promise)
     yield (
         f"Devices without ciphertexts, whose memory hides each event at epsilon "
         f"{shown(promise.epsilon)} after each of {population.ticks:,} ticks: no unbiased count "
@@ -190,7 +190,7 @@ def _said(promise: Promise, population: Population) -> Iterator[str]:
 
 @contextmanager
 def _progress(ticks: int) -> Iterator[Callable[[], None]]:
-    """A bar in ticks, on a terminal."""
+    """Show a progress bar in ticks, on a terminal."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

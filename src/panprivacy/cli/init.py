@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import pyrage
 import typer
 
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.options import check_output, write_new
+from panprivacy.privacy.guarantee import PrivacyLoss
 
+if TYPE_CHECKING:
+    from panprivacy.service.config.stream import StreamConfig
+
+
+class SiteRecipe(StrEnum):
+    """Name of a recipe."""
+
+    website = "website"
+    app = "app"
+    hotline = "hotline"
+    shop = "shop"
+
+
+_WHOSE: Final = {"user": "a person", "event": "one event"}
+"""What a guarantee hides, by its adjacency."""
 _USES = {
     "ingest": "sends events",
     "read": "reads what was released",
@@ -29,12 +47,16 @@ def init(
     memory_only: Annotated[
         bool, typer.Option("--memory-only", help="No checkpoint: a crash loses the open windows.")
     ] = False,
+    recipe: Annotated[
+        SiteRecipe | None,
+        typer.Option(help="Streams that are ready to use, in place of a first one with all keys."),
+    ] = None,
 ) -> None:
     """Write a configuration for serve, and show its new key and tokens once."""
     with installed(Extra.service):
         from panprivacy.service.config.config import check_name  # noqa: PLC0415 - an extra
         from panprivacy.service.config.loading import load  # noqa: PLC0415
-        from panprivacy.service.config.template import configuration  # noqa: PLC0415
+        from panprivacy.service.config.template import configuration, recipe_configuration  # noqa: PLC0415
         from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415
     check_output("key and the tokens")
     check_name(stream)
@@ -42,7 +64,11 @@ def init(
     tokens = {str(role): new_token() for role in Role}
     recipient = None if identity is None else str(identity.to_public())
     hashes = {role: hash_of(tokens[role]) for role in Role}
-    write_new(config, configuration(stream, recipient, hashes).encode())
+    if recipe is None:
+        text = configuration(stream, recipient, hashes)
+    else:
+        text = recipe_configuration(recipe.value, recipient, hashes)
+    write_new(config, text.encode())
     print(f"Wrote {config}, which only you can read.\n")
     if identity is not None:
         _print_identity(str(identity))
@@ -50,11 +76,27 @@ def init(
     for role, token in tokens.items():
         print(f"    {role:<8}  {token}  {_USES[role]}")
     print()
-    written = load(config).streams[stream]
-    windows, year = written.guarantee.year(written.window_seconds)
-    print(f"As it stands, a user of one window loses {written.guarantee.loss} at most.")
-    print(f"In a year of {windows:,} windows, one of them seen, it is {year}.")
+    streams = load(config).streams
+    if recipe is None:
+        written = streams[stream]
+        windows, year = written.guarantee.year(written.window_seconds)
+        print(f"As it stands, a user of one window loses {written.guarantee.loss} at most.")
+        print(f"In a year of {windows:,} windows, one of them seen, it is {year}.")
+    else:
+        _print_total(streams.values())
     print(f"Say in {config} what to count, then start: panprivacy serve {config}")
+
+
+def _print_total(streams: Iterable[StreamConfig]) -> None:
+    """Print the total loss of all streams, by what their guarantees hide."""
+    each = [(one.guarantee, one.window_seconds) for one in streams]
+    for hidden, whose in _WHOSE.items():
+        found = [(one, seconds) for one, seconds in each if one.adjacency == hidden]
+        if found:
+            window = PrivacyLoss.total(one.loss for one, _ in found)
+            year = PrivacyLoss.total(one.year(seconds)[1] for one, seconds in found)
+            print(f"In one window of each stream {whose} loses {window} at most.")
+            print(f"In a year, one window of each stream seen, it is {year}.")
 
 
 def _print_identity(identity: str) -> None:

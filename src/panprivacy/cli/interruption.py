@@ -1,7 +1,7 @@
-"""A count of a pipe that is told to stop still answers: what came through does not come again.
+"""Interruption of a count of a pipe, which still answers: its data does not come again.
 
-The program then ends by the signal itself, as if it had not been caught: a shell says 130 or 143,
-a script that runs the program stops as well, and systemd takes it for a clean stop.
+The program then ends by the signal itself, as if it had not been caught: a shell reports 130 or
+143, a script that runs the program stops as well, and systemd counts it as a clean stop.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import sys
 from types import FrameType
 from typing import Self
 
-from panprivacy.sources import Source
+from panprivacy.intake.sources import Source
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Ends a pipe at the first SIGINT or SIGTERM; the second ends the program at once.
+    """Handler that ends a pipe at the first SIGINT or SIGTERM; the second ends the program at once.
 
-    A file is left alone: it can be counted again. A signal that is ignored stays so, as in the
+    A file is not interrupted: it can be counted again. An ignored signal stays ignored, as in the
     background of a shell.
 
     Args:
-        source: what is counted.
+        source: the input.
     """
 
     def __init__(self, source: Source) -> None:
@@ -41,7 +41,7 @@ class Interruption:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._came is None:  # else a second one still has to end what is drawn after the answer
+        if self._came is None:  # else a second signal must still end the drawing after the answer
             for number, handler in self._before.items():
                 signal.signal(number, handler)
 
@@ -52,7 +52,7 @@ class Interruption:
         self._source.stop()
 
     def end(self) -> None:
-        """End the program by the signal that came, if one did."""
+        """End the program by the signal that came, if any."""
         if self._came is None:
             return
         said = "the last answer is of what had come until then, and not complete"

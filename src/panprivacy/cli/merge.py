@@ -14,15 +14,15 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from panprivacy._kernels import compile_kernels
-from panprivacy._validate import proportion
 from panprivacy.cli.options import check_output, check_picture
-from panprivacy.cli.output import Printed, print_json, print_text
-from panprivacy.coins import SystemCoins
+from panprivacy.cli.output import Printed, json_line, print_json, print_text
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import read_rest, replace_files, sync_names
-from panprivacy.merging import Merger
-from panprivacy.sealing import FRONT_BYTES, MOST_SEALED, is_sealed, unseal
+from panprivacy.ground.files import read_rest, replace_files, sync_names
+from panprivacy.ground.kernels import compile_kernels
+from panprivacy.ground.sealing import FRONT_BYTES, MOST_SEALED, is_sealed, unseal
+from panprivacy.ground.validation import proportion
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.statistics.merging import Merger
 from panprivacy.statistics.release import Answers
 
 _SPENT = b"panprivacy has merged this contribution"
@@ -51,7 +51,7 @@ def merge(
     level = proportion(confidence=confidence)
     _check_once(files)
     check_picture(plot)
-    with ExitStack() as held:  # until there is an answer, no other program merges them
+    with ExitStack() as held:  # no other program merges them until there is an answer
         merger = Merger([held.enter_context(_opened(file, identity)) for file in files])
         for remark in merger.remarks:
             sys.stderr.write(f"panprivacy: {remark}\n")
@@ -63,23 +63,26 @@ def merge(
             raise PlanError(message)
         compile_kernels()
         merged = held.enter_context(_merged_with(identity))
-        _check_new(files, merger, merged)
-        _spend(
-            files, merger, merged
-        )  # before anything leaves: a crash from here on loses the answer
-        released = merger.release(level, SystemCoins())
-    answers = released if isinstance(released, Answers) else Answers([released])
-    printed = Printed(
-        answers, merger.guarantee, merger.state_bytes, level, interrupted=not merger.complete
-    )
+        _check_new(files, merger, merged, identity)
+        printed = _answered(merger, level)
+        # before any output: after a crash the answer is in what this writes
+        _spend(files, merger, merged, json_line(printed))
     (print_json if json else print_text)(printed)
     if plot is not None:
-        _draw(plot, merger, answers)
-    raise typer.Exit(int(answers.lost))
+        _draw(plot, merger, printed.answers)
+    raise typer.Exit(int(printed.answers.lost))
+
+
+def _answered(merger: Merger, confidence: float) -> Printed:
+    """Make the one release of the contributions; nothing is printed."""
+    answers = merger.answers(confidence, SystemCoins())
+    return Printed(
+        answers, merger.guarantee, merger.state_bytes, confidence, interrupted=not merger.complete
+    )
 
 
 def _check_once(files: Sequence[Path]) -> None:
-    """Refuse a file that is named twice."""
+    """Check that no file is named twice."""
     found = [file.resolve() for file in files]
     for place, file in enumerate(found):
         if file in found[:place]:
@@ -89,8 +92,8 @@ def _check_once(files: Sequence[Path]) -> None:
 
 @contextmanager
 def _opened(file: Path, identity: Path) -> Iterator[bytes]:
-    """What a contribution holds; until the end no other merge opens it."""
-    # to write, as some network file systems ask for that before they lock; a pipe is not waited for
+    """Open a contribution and yield its content; until the end no other merge opens it."""
+    # for writing, as some network file systems require that for locks; do not wait for a pipe
     mode = os.O_RDWR if os.access(file, os.W_OK) else os.O_RDONLY
     with os.fdopen(os.open(file, mode | os.O_NONBLOCK), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
@@ -117,9 +120,9 @@ def _read(file: Path, opened: BinaryIO) -> bytes:
 
 
 def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:
-    """What was sealed."""
+    """Return the unsealed content."""
     if data.startswith(_SPENT):
-        message = f"{file} {_WAS_MERGED}"
+        message = f"{file} {_WAS_MERGED}; the answer is in that file"
         raise InputError(message)
     if not is_sealed(data[:FRONT_BYTES]):
         message = f"{file} {_NONE}"
@@ -133,22 +136,23 @@ def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:
 
 @contextmanager
 def _merged_with(identity: Path) -> Iterator[int | None]:
-    """The list of what was merged with an identity, beside it; None where there can be none.
+    """Open the list of contributions merged with an identity, beside it; yield None if impossible.
 
-    It holds the random numbers of contributions, by which copies of merged ones are known.
+    Each line has the random numbers of contributions, by which copies of merged ones are
+    recognised, and their answer as JSON.
     """
-    file = identity.resolve()
-    beside = file.with_name(f"{file.name}.merged")
+    beside = _beside(identity)
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         listed = os.open(beside, flags, 0o600)
-        sync_names(beside.parent)  # or a power cut takes a new list back, and not what is spent
+        # or a power cut loses a new list, but not the spent contributions
+        sync_names(beside.parent)
     except OSError as error:
-        if os.path.lexists(beside):  # it may tell of these files, and would not be asked
+        if os.path.lexists(beside):  # it may list these files, and would be ignored
             message = f"{beside}, the list of what was merged, cannot be written: {error.strerror}"
             message += "; mend that, and merge again: nothing is spent"
             raise InputError(message) from None
-        # as where the identity comes through a pipe
+        # for example if the identity comes through a pipe
         sys.stderr.write(
             f"panprivacy: cannot keep {beside}, the list of what was merged: {error.strerror}; "
             "remove copies of these files, as they could be merged once more\n"
@@ -162,30 +166,50 @@ def _merged_with(identity: Path) -> Iterator[int | None]:
         os.close(listed)
 
 
-def _check_new(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
-    """Refuse a copy of what was merged before."""
+def _beside(identity: Path) -> Path:
+    """Return the path of the list of contributions merged with an identity."""
+    file = identity.resolve()
+    return file.with_name(f"{file.name}.merged")
+
+
+def _check_new(files: Sequence[Path], merger: Merger, merged: int | None, identity: Path) -> None:
+    """Check that no contribution is a copy of one that was merged before."""
     if merged is None:
         return
-    known = set(os.pread(merged, os.fstat(merged).st_size, 0).split())
+    known = set(_whole_lines(merged).split())
     for file, ids in zip(files, merger.ids, strict=True):
         if any(one.encode() in known for one in ids):
-            message = f"{file} is a copy of a contribution that {_WAS_MERGED}"
+            message = f"{file} is a copy of a contribution that {_WAS_MERGED}; its answer is in "
+            message += _beside(identity).name
             raise InputError(message)
 
 
-def _spend(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
-    """Leave a note in the place of each contribution, and list it; spend none if that fails."""
-    before = 0 if merged is None else os.fstat(merged).st_size
+def _whole_lines(merged: int) -> bytes:
+    """Return the list, without a last line that a crash has cut: it spent nothing."""
+    data = os.pread(merged, os.fstat(merged).st_size, 0)
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _spend(files: Sequence[Path], merger: Merger, merged: int | None, answer: str) -> None:
+    """Replace each contribution by a note with the answer, and list it; spend none if that fails.
+
+    Args:
+        files: paths of the contributions.
+        merger: the contributions.
+        merged: the open list; None if there is none.
+        answer: the answer as JSON; it is public once this returns.
+    """
+    before = 0 if merged is None else len(_whole_lines(merged))
     try:
         if merged is not None:
-            lines = "".join(f"{one}\n" for ids in merger.ids for one in ids).encode()
-            if before and os.pread(merged, 1, before - 1) != b"\n":  # a crash cut the last line
-                lines = b"\n" + lines
-            if os.write(merged, lines) < len(lines):
+            os.ftruncate(merged, before)
+            line = f"{' '.join(one for ids in merger.ids for one in ids)} {answer}\n".encode()
+            if os.write(merged, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301
             os.fsync(merged)
-        # of what a link leads to: the link alone would leave the contribution there
-        replace_files([file.resolve() for file in files], _SPENT + b": its release is spent.\n")
+        # the target of a link: replacing the link alone would leave the contribution there
+        note = _SPENT + b": its release is spent. The answer:\n" + answer.encode() + b"\n"
+        replace_files([file.resolve() for file in files], note)
     except BaseException:
         if merged is not None:
             os.ftruncate(merged, before)
@@ -193,8 +217,8 @@ def _spend(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
 
 
 def _draw(plot: Path, merger: Merger, answers: Answers) -> None:
-    """Draw what is not lost."""
-    from panprivacy.programs.pictures import plot_answers  # noqa: PLC0415 - slow
+    """Draw the answers that are not lost."""
+    from panprivacy.intake.programs.pictures import plot_answers  # noqa: PLC0415 - slow
 
     found = {name.statistic for name, one in answers.items() if one is not None}
     statistics = {label: one for label, one in merger.statistics.items() if label in found}

@@ -1,4 +1,4 @@
-"""How answers are printed: text for people, JSON for programs."""
+"""Printing of answers: text for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.guarantee import Guarantee, PrivacyLoss
+from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.composites.windows import Window
 from panprivacy.statistics.grid import time_zone
-from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.notes import format_number, names_by_note
 from panprivacy.statistics.release import Answers, Name, Release
-from panprivacy.statistics.windows import Window
 
 _MOST_ROWS = 21
 _MOST_NOTED = 5
@@ -34,19 +34,19 @@ class LossOverWindows:
 
 @dataclass(frozen=True)
 class Printed:
-    """What one moment of publication gives.
+    """Output at one moment of publication.
 
     Args:
-        answers: by name.
-        guarantee: of all of them together.
-        state_bytes: size of all states, which no stream changes.
+        answers: the answers, by name.
+        guarantee: the guarantee of all of them together.
+        state_bytes: size of all states, which is the same for every stream.
         learns: whether the next window's size follows from the answers of this one.
-        confidence: of all intervals.
-        window: the clock window they are about.
-        zone: name of the time zone that people are told its times in.
-        loss: of a user of several windows.
+        confidence: confidence level of all intervals.
+        window: the clock window of the answers.
+        zone: name of the time zone in which its times are printed.
+        loss: loss of a user of several windows.
         facts: the truth and the rate, in a demonstration.
-        interrupted: whether a signal or an unreadable row ended the count before its time.
+        interrupted: whether a signal or an unreadable row ended the count early.
     """
 
     answers: Answers
@@ -62,7 +62,12 @@ class Printed:
 
 
 def print_json(printed: Printed) -> None:
-    """Print one JSON object on one line, in a demonstration with the truth and the rate."""
+    """Print one JSON object on one line."""
+    print(json_line(printed), flush=True)
+
+
+def json_line(printed: Printed) -> str:
+    """Return one JSON object on one line, in a demonstration with the truth and the rate."""
     document: dict[str, object] = {
         "answers": list(_rows(printed)),
         **printed.guarantee.document(),
@@ -88,11 +93,11 @@ def print_json(printed: Printed) -> None:
             "beyond": facts.beyond,
             "besides": list(facts.besides),
         }
-    print(json.dumps(document), flush=True)
+    return json.dumps(document)
 
 
 def _rows(printed: Printed) -> Iterator[dict[str, object]]:
-    """The answers as JSON can write them."""
+    """Yield the answers as values of JSON."""
     for name, row in zip(printed.answers, printed.answers.rows(), strict=True):
         truth = {"truth": printed.facts.truth.get(name)} if printed.facts else {}
         yield {
@@ -115,7 +120,7 @@ def print_text(printed: Printed) -> None:
     for name, one in listed.items():
         group = [str(name.group)] if grouped else []
         value, low, high = one.shown() if one else ("lost", "", "")
-        truth = [shown_number(truths[name], one.unit)] if one and name in truths else []
+        truth = [format_number(truths[name], one.unit)] if one and name in truths else []
         table.add_row(_title(name), *group, value, f"{low} to {high}" if one else "", *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if printed.window:
@@ -142,36 +147,33 @@ def print_text(printed: Printed) -> None:
 
 
 def _local(moment: datetime, zone: str) -> str:
-    """What a clock shows; its offset too, where it changes."""
+    """Return the local time; with its offset, if the zone has several."""
     local = moment.astimezone(time_zone(zone)).isoformat(sep=" ", timespec="seconds")
     return local.removesuffix("+00:00") if zone == "UTC" else local
 
 
 def _title(name: Name) -> str:
-    """What an answer is called; one that was given a name of its own begins with it."""
+    """Return the printed name of an answer; it begins with its own name if it was given one."""
     return str(name) if name.statistic in kinds() else f"{name.statistic}: {name}"
 
 
 def _notes(listed: Mapping[Name, Release | None]) -> Iterator[str]:
-    """A line for each note, with the answers that it is about."""
-    noted: dict[str, list[str]] = {}
-    for name, one in listed.items():
-        if one is not None and one.note is not None:
-            group = "" if name.group is None else f" of {name.group}"
-            noted.setdefault(one.note, []).append(f"{_title(name)}{group}")
-    for note, names in noted.items():
+    """Yield a line for each note, with the answers that it is about."""
+    for note, noted in names_by_note(listed).items():
+        groups = ("" if name.group is None else f" of {name.group}" for name in noted)
+        names = [f"{_title(name)}{group}" for name, group in zip(noted, groups, strict=True)]
         more = f" and {len(names) - _MOST_NOTED:,} more" if len(names) > _MOST_NOTED else ""
         yield f"Note on {', '.join(names[:_MOST_NOTED])}{more}: {note}."
 
 
 def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
-    """A line with the estimates of the answers that were cut to where truths can be."""
+    """Yield a line with the estimates of the answers that were clamped to their possible range."""
     cut = []
     for name, one in listed.items():
         if one is None or not math.isfinite(one.estimate):
             continue
         number, error = (
-            shown_number(each, one.unit) for each in (one.estimate, one.standard_error)
+            format_number(each, one.unit) for each in (one.estimate, one.standard_error)
         )
         if number != one.shown()[0]:
             group = "" if name.group is None else f" of {name.group}"
@@ -182,7 +184,7 @@ def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
 
 
 def _promise(printed: Printed) -> str:
-    """The guarantee, and what it is limited to."""
+    """Return the guarantee, and the loss over windows."""
     promise = str(printed.guarantee)
     if printed.loss:
         promise = f"in this window {promise}; over {printed.loss.windows:,} windows, one of them "

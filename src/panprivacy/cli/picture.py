@@ -1,4 +1,4 @@
-"""The picture of a run: of what has steps as they come, of all else at the end."""
+"""Picture of a run: statistics with steps as they come, all others at the end."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Final
 
 from panprivacy.cli.output import Printed
-from panprivacy.programs.counting import Counting, steps_of
+from panprivacy.intake.programs.counting import Counting, steps_of
 from panprivacy.statistics.specification import Specification
 
 _MOST_DRAWN: Final = 10_000
-"""Steps of a picture, the last ones."""
+"""Maximum number of steps of a picture, the last ones."""
 _REDRAWN: Final = 5.0
-"""Seconds between two pictures of what runs on: it takes half of one to draw."""
+"""Seconds between two pictures of a running count: drawing takes half of one."""
 
 
 class Picture:
-    """Draws answers, each time over the picture before.
+    """Drawer of answers, which replaces the previous picture each time.
 
     Args:
-        path: of the picture.
-        counting: the statistics that count at the moment.
-        specifications: what is counted.
+        path: path of the picture.
+        counting: returns the current statistics.
+        specifications: the specifications of the statistics.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Picture:
         self._drawn = -_REDRAWN
 
     def add(self, printed: Printed) -> None:
-        """Know one more answer, and draw it now if more of them follow for long."""
+        """Add one more answer, and draw it now if more of them will follow for long."""
         self._history.append((datetime.now(UTC), printed))
         del self._history[:-_MOST_DRAWN]
         if self._runs_on and time.monotonic() >= self._drawn + _REDRAWN:
@@ -47,11 +47,11 @@ class Picture:
             self._drawn = time.monotonic()
 
     def draw(self) -> None:
-        """Draw what is not lost: of what has steps, each of them, else the last answers."""
-        from panprivacy.programs.pictures import plot_answers, plot_steps  # noqa: PLC0415 - slow
+        """Draw the answers that are not lost: each step of statistics with steps, else the last."""
+        from panprivacy.intake.programs.pictures import plot_answers, plot_steps  # noqa: PLC0415 - slow
 
         counted = self._counting().statistics
-        if any(one.sizes.steps for one in counted.values()):
+        if any(one.internals.memory.sizes.steps for one in counted.values()):
             steps = [
                 (moment, one.answers, one.facts.truth if one.facts else {})
                 for moment, one in self._history

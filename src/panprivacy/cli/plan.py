@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy._parse import parse_whole
-from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
+from panprivacy.cli.people import USELESS_PERCENT, errors_by_people, percent
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import PrivacyLoss, shown, warn_if_weak
-from panprivacy.programs.counting import make_moving
+from panprivacy.ground.parsing import parse_integer
+from panprivacy.ground.validation import MOST_BYTES, positive_fraction, positive_integer, proportion
+from panprivacy.intake.programs.counting import make_moving
+from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, shown, warn_if_weak
+from panprivacy.statistics.alternatives import Alternatives
+from panprivacy.statistics.composites.moving import Continual
 from panprivacy.statistics.contribution import Form
-from panprivacy.statistics.moving import Continual
-from panprivacy.statistics.notes import shown_number
-from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.planner import Alternatives, plan_for
+from panprivacy.statistics.notes import format_number
+from panprivacy.statistics.plan import Plan, margins
+from panprivacy.statistics.planner import plan_for
 from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
-_USELESS_PERCENT = 1_000
+_OF_USE = 0.5
+"""Error for which advice is given, as a share."""
+_MOST_DOUBLED = 24
 _MOST_SHARDS = 10_000
 
 
@@ -41,7 +47,7 @@ def plan(
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option(parser=parse_whole, metavar="BYTES", help="Show this memory alone."),
+        typer.Option(parser=parse_integer, metavar="BYTES", help="Show this memory alone."),
     ] = None,
     error: Annotated[
         str | None, typer.Option(help="Show the smallest plan that errs no more (0.02 is 2 %).")
@@ -80,7 +86,9 @@ def plan(
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
         target = float(positive_fraction(error=error))
-        _print_reached(plan_for(search, loss, target, size, level), level)
+        reached = plan_for(search, loss, target, size, level)
+        _print_reached(reached, level)
+        _print_year(reached.guarantee)
         return
     best = search.plan(loss, size)
     moving = _moving(asked, moves, loss, releases, intrusions)  # before anything is printed
@@ -90,9 +98,13 @@ def plan(
     _print_assumed(asked, stat)
     nbytes = best.table.nbytes
     memories = [size or nbytes]
-    if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
+    if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes by default
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
+    _print_year(best.guarantee if moving is None else moving.guarantee)
+    _print_advice(search, best, level)
+    if asked.kind.entry.name == "distinct":
+        _print_people(search, loss, level)
     _print_moves(moving, best, level)
     _print_shards(best, tables, level)
     if intrusions:
@@ -103,7 +115,7 @@ def plan(
 
 
 def _print_reached(reached: Plan, confidence: float) -> None:
-    """The plan that reaches an error, in one sentence."""
+    """Print the plan that reaches an error, in one sentence."""
     typer.echo(
         f"{reached.table.nbytes:,} bytes of table reach an error of "
         f"±{reached.relative_margin(confidence):.3g} of {reached.measure} with confidence "
@@ -111,8 +123,13 @@ def _print_reached(reached: Plan, confidence: float) -> None:
     )
 
 
+def _print_year(promise: Guarantee) -> None:
+    """Print the loss of daily windows in a year."""
+    typer.echo(f"with daily windows {promise.says_of_year(DAY_SECONDS)}")
+
+
 def _print_conditions(best: Plan) -> None:
-    """Which users count right, and what the guarantee asks of them."""
+    """Print which users are counted correctly, and the conditions of the guarantee."""
     if best.range_of_states is not None:
         low, high = best.range_of_states
         typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
@@ -129,7 +146,7 @@ _FORMS: Sequence[tuple[Form, str]] = (
 
 
 def _print_shards(best: Plan, shards: int, confidence: float) -> None:
-    """What shards cost beside one machine, for either form of a contribution; nothing for one."""
+    """Print the costs of shards beside one machine, for both forms; nothing for one shard."""
     if shards == 1:
         return
     promise = PrivacyLoss(best.request.epsilon)
@@ -142,7 +159,7 @@ def _print_shards(best: Plan, shards: int, confidence: float) -> None:
             continue
         cost = str(promise)
         if form == "cells":
-            further = PrivacyLoss(best.of_further(form))
+            further = PrivacyLoss(best.additional_loss(form))
             cost += f", and {shown(further.epsilon)} more for each further shard of a user: "
             cost += f"{shown((promise + further.times(shards - 1)).epsilon)} in all of them"
         errs = f"errs {times:.2g} times as much{_strays(best, confidence, times)}"
@@ -151,14 +168,14 @@ def _print_shards(best: Plan, shards: int, confidence: float) -> None:
 
 
 def _strays(planned: Plan, confidence: float, times: float) -> str:
-    """How far answers stray that err so many times as much; over a range that is in the table."""
-    if planned.told_at:
+    """Return the margin of answers with this multiple of the error; empty if the table shows it."""
+    if planned.error_points:
         return ""
-    return f", {_percent(100 * times * planned.relative_margin(confidence))}"
+    return f", {percent(100 * times * planned.relative_margin(confidence))}"
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:
-    """Say for what is planned where nothing was said; memory is in the table."""
+    """Print the defaults that were planned for; memory is in the table."""
     given = {part.partition("=")[0].strip() for part in stat.split(",")}
     assumed = [
         f"{one.name}={':'.join(map(str, one.default))}"
@@ -172,7 +189,7 @@ def _print_assumed(asked: Specification, stat: str) -> None:
 def _moving(
     asked: Specification, moves: str | None, loss: Fraction, releases: int, intrusions: int
 ) -> Continual | None:
-    """What is published where it has moved, if that was asked."""
+    """Return the statistic whose answer stands until it has moved, if requested."""
     if moves is None:
         return None
     threshold = positive_fraction(moves=moves)
@@ -180,34 +197,36 @@ def _moving(
 
 
 def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> None:
-    """What an answer strays by that stands until it has moved, beside as many on a clock."""
+    """Print the error of an answer that stands until it has moved, beside as many on a clock."""
     if counting is None:
         return
-    places = clock.told_at or (None,)
+    places = clock.error_points or (None,)
     updates, unit = counting.left, clock.unit
     threshold = float(counting.threshold)
     typer.echo(
         f"with --moves {threshold:,g}: {updates:,} answers where it has moved by so much, which "
-        f"reach {_told([updates * threshold], unit)} {unit}, and one at the end"
+        f"reach {_format_numbers([updates * threshold], unit)} {unit}, and one at the end"
     )
     delta = shown(counting.guarantee.delta, 3)
-    stands = _told([counting.absolute_margin(confidence, truth) for truth in places], unit)
+    stands = _format_numbers(
+        [counting.absolute_margin(confidence, truth) for truth in places], unit
+    )
     typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta}")
-    each = _told([clock.absolute_margin(confidence, truth) for truth in places], unit)
+    each = _format_numbers([clock.absolute_margin(confidence, truth) for truth in places], unit)
     typer.echo(
         f"on a clock each of {updates + 1:,} answers is within {each} {unit} of the truth when it "
         "is made, and stands whatever comes until the next"
     )
 
 
-def _told(numbers: Sequence[float], unit: str) -> str:
-    return " / ".join(shown_number(number, unit) for number in numbers)
+def _format_numbers(numbers: Sequence[float], unit: str) -> str:
+    return " / ".join(format_number(number, unit) for number in numbers)
 
 
 def _print_table(
     search: Alternatives, loss: Fraction, memories: list[int], confidence: float
 ) -> None:
-    """Errors by epsilon and memory."""
+    """Print a table of errors by epsilon and memory."""
     table = Table(box=None, pad_edge=False)
     for name in ("epsilon", *(f"{nbytes:,} bytes" for nbytes in memories)):
         table.add_column(name, justify="right")
@@ -217,8 +236,63 @@ def _print_table(
     Console(width=120, highlight=False).print(table)
 
 
+def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
+    """Print what would help, if all answers are useless."""
+    if min(margins(best, confidence)) <= USELESS_PERCENT / 100:
+        return
+
+    def reaches(candidate: Plan) -> bool:
+        return min(margins(candidate, confidence)) <= _OF_USE
+
+    loss = best.request.epsilon
+    ways = []
+    looser = search.smallest_epsilon(None, reaches)
+    if looser is not None:
+        ways.append(f"--epsilon {shown(looser.request.epsilon)}")
+    people = _people(search, loss, reaches)
+    if people is not None:
+        ways.append(f"a window long enough for {people}")
+    advice = " or ".join(ways) or "only a larger problem"
+    typer.echo(
+        f"at epsilon {shown(loss)} answers are noise: {advice} would do, for "
+        f"{percent(100 * _OF_USE)}"
+    )
+
+
+def _print_people(search: Alternatives, loss: Fraction, confidence: float) -> None:
+    """Print the error by the number of people who come in a window."""
+    try:
+        rows = errors_by_people(search, loss, confidence)
+    except PlanError:  # of the memory or the epsilon, which the table above shows
+        return
+    typer.echo(f"by how many people come in a window, at epsilon {shown(loss)}:")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    for people, margin in rows:
+        table.add_row(f"{people:,}", percent(100 * margin))
+    Console(width=120, highlight=False).print(table)
+    typer.echo("for few people: panprivacy advise")
+
+
+def _people(search: Alternatives, loss: Fraction, reaches: Callable[[Plan], bool]) -> str | None:
+    """Return the expected number of users for which an epsilon suffices; None if there is none."""
+    expected = getattr(search.sizes, "expected", None)
+    if not isinstance(expected, tuple):
+        return None
+    for power in range(1, _MOST_DOUBLED):
+        low, high = (int(end) << power for end in expected)
+        larger = Alternatives(
+            replace(search.sizes, expected=(low, high)), search.releases, search.intrusions
+        )
+        with suppress(PlanError):
+            if reaches(larger.plan(loss, None)):
+                return f"expected={low}" if low == high else f"expected={low}:{high}"
+    return None
+
+
 def _print_intrusions(errors: list[str], loss: Fraction) -> None:
-    """Errors by how many announced intrusions epsilon covers, all of which took place."""
+    """Print errors by the number of announced intrusions that epsilon covers, all of them made."""
     typer.echo(f"at epsilon {shown(loss)}, by how many announced intrusions it covers:")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
@@ -230,23 +304,14 @@ def _print_intrusions(errors: list[str], loss: Fraction) -> None:
 def _cell(search: Alternatives, loss: Fraction, memory: int | None, confidence: float) -> str:
     try:
         planned = search.plan(loss, memory)
-    except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal
+    except PlanError:  # the fewest counters do not fit, or the epsilon is too small for a signal
         return "none"
-    return " / ".join(
-        _percent(100 * planned.relative_margin(confidence, truth))
-        for truth in planned.told_at or (None,)
-    )
-
-
-def _percent(percent: float) -> str:
-    if percent > _USELESS_PERCENT:
-        return "no use"
-    return f"±{percent:.0f} %" if percent >= 10 else f"±{percent:.2g} %"
+    return " / ".join(percent(100 * margin) for margin in margins(planned, confidence))
 
 
 def _at(planned: Plan) -> str:
-    """Where in its range a plan's errors are shown."""
-    shown = [shown_number(truth, planned.unit) for truth in planned.told_at]
+    """Return where in its range a plan's errors are shown."""
+    shown = [format_number(truth, planned.unit) for truth in planned.error_points]
     if len(shown) < 2:
         return ""
     return f", at the low, middle and high end of its range:\n{' / '.join(shown)}"

@@ -1,4 +1,4 @@
-"""When answers leave: at the end, every so many seconds, or at the end of each clock window."""
+"""Schedule of answers: at the end, every so many seconds, or at the end of each clock window."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-from panprivacy._validate import positive_integer
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.output import LossOverWindows, Printed
 from panprivacy.errors import InputError, PlanError
-from panprivacy.hygiene.wiping import wipe_traces
-from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Intake
-from panprivacy.sources import Source
+from panprivacy.ground.hygiene.wiping import wipe_traces
+from panprivacy.ground.validation import positive_integer
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.programs.intake import Intake
+from panprivacy.intake.sources import Source
+from panprivacy.statistics.composites.windowed import LONGEST, Windowed
+from panprivacy.statistics.composites.windows import Window
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.windowed import LONGEST, Windowed
-from panprivacy.statistics.windows import Window
 
 _LONG_BYTES = 1 << 26
-_YEAR = 365
 _MOST_SECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When answers are published.
+    """Schedule of the answers.
 
     Args:
-        releases: how many the budget covers; the last one is made at the end of the input.
-        every: seconds between the others; None to make the last one only.
+        releases: number of answers that the budget covers; the last one is at the end of the input.
+        every: seconds between the others; None to make only the last one.
         window: seconds of a clock window; None for one count of everything.
-        windows: over how many windows a user's loss is added up; None for 365.
+        windows: number of windows over which a user's loss is summed; None for those of a year.
         zone: name of the time zone whose clock cuts windows; None for UTC.
-        moves: by how much the number has to move before an answer but the last is published; it is
-            compared every so many seconds.
+        moves: minimum change of the number before an answer other than the last is published; it is
+            compared every `every` seconds.
     """
 
     releases: int
@@ -84,9 +83,9 @@ class Timed:
 
     Args:
         counting: the statistics.
-        schedule: when answers are due.
-        confidence: of all intervals.
-        demonstration: keeps the truth, for public data.
+        schedule: the schedule of the answers.
+        confidence: confidence level of all intervals.
+        demonstration: stores the truth, for public data.
     """
 
     def __init__(
@@ -101,32 +100,32 @@ class Timed:
         self._start, self._next = time.monotonic(), 1
 
     def counting(self) -> Counting:
-        """The statistics."""
+        """Return the statistics."""
         return self._counting
 
     def deadline(self) -> float | None:
-        """When the next answer but the last is due, or the next comparison."""
+        """Return when the next answer but the last is due, or the next comparison."""
         if self._schedule.every is None or not self._follow():
             return None
         return self._start + self._next * self._schedule.every
 
     def _follow(self) -> int:
-        """How many answers may still leave before the last."""
-        if self._counting.stands is not None:
-            return self._counting.left
+        """Return how many answers may still be published before the last."""
+        if self._counting.internals.releasing.stands is not None:
+            return self._counting.internals.releasing.left
         return max(self._schedule.releases - self._next, 0)
 
     def due(self) -> Iterable[Printed]:
-        """An answer for each deadline that has passed; none where what stands has not moved."""
+        """Return an answer for a deadline that has passed; none if the number has not moved."""
         deadline = self.deadline()
         if deadline is None or time.monotonic() < deadline:
             return []
         self._next += 1
-        answers = self._counting.check(confidence=self._confidence)
+        answers = self._counting.internals.releasing.check(confidence=self._confidence)
         return [] if answers is None else [self._of(answers)]
 
     def last(self, *, complete: bool = True) -> Iterable[Printed]:  # noqa: ARG002
-        """One answer of each statistic."""
+        """Return one answer of each statistic."""
         return [self._of(self._counting.release(confidence=self._confidence))]
 
     def _of(self, answers: Answers) -> Printed:
@@ -134,12 +133,12 @@ class Timed:
 
 
 class InWindows:
-    """A fresh count for each clock window, with an answer at its end, and where it has moved.
+    """A fresh count for each clock window, with an answer at its end, and whenever it has moved.
 
     Args:
         make: makes the statistics of one window.
-        schedule: with the length of a window.
-        confidence: of all intervals.
+        schedule: the schedule, with the length of a window.
+        confidence: confidence level of all intervals.
     """
 
     def __init__(self, make: Callable[[], Counting], schedule: Schedule, confidence: float) -> None:
@@ -152,21 +151,23 @@ class InWindows:
             release=self._end,
             answers=attrgetter("answers"),
         )
-        windows = schedule.windows or _YEAR
-        loss = self._windowed.current.guarantee.over(windows)
-        self._loss = LossOverWindows(windows, loss)
+        promise, windows = self._windowed.current.guarantee, schedule.windows
+        length = schedule.window or 0
+        self._loss = LossOverWindows(
+            *(promise.year(length) if windows is None else (windows, promise.over(windows)))
+        )
 
     def counting(self) -> Counting:
-        """The statistics of the current window."""
+        """Return the statistics of the current window."""
         return self._windowed.current
 
     def deadline(self) -> float | None:
-        """The end of the current window, or the next comparison before it."""
+        """Return the end of the current window, or the next comparison before it."""
         end = time.monotonic() + self._windowed.ends.timestamp() - time.time()
         return end if self._every is None else min(end, self._start + self._next * self._every)
 
     def due(self) -> Iterable[Printed]:
-        """What the windows that have passed released, and what has moved in the current one."""
+        """Yield the releases of windows that have passed, and a current answer that has moved."""
         self._windowed.advance()
         yield from map(self._of, self._windowed.take())
         counting = self._windowed.current
@@ -176,14 +177,14 @@ class InWindows:
         if passed < self._next:
             return
         self._next = passed + 1
-        answers = counting.check(confidence=self._confidence)
+        answers = counting.internals.releasing.check(confidence=self._confidence)
         if answers is not None:
             now = max(datetime.now(UTC), self._windowed.began)  # the clock may have been set back
             printed = _printed(counting, answers, self._confidence)
             yield self._of(Window(self._windowed.began, now, complete=False, release=printed))
 
     def last(self, *, complete: bool = True) -> Iterable[Printed]:  # noqa: ARG002
-        """The same, and what the current window releases, which ends early."""
+        """Return the same, and the release of the current window, which ends early."""
         self._windowed.close()
         return map(self._of, self._windowed.take())
 
@@ -196,37 +197,38 @@ class InWindows:
         return replace(printed, window=window, zone=self._windowed.grid.zone, loss=self._loss)
 
 
-class Publisher(Protocol):
-    """Says when answers are due, and makes them."""
+class AnswerPublisher(Protocol):
+    """Publisher of answers, with their deadlines."""
 
     def counting(self) -> Counting:
-        """The statistics that count at the moment."""
+        """Return the current statistics."""
 
     def deadline(self) -> float | None:
-        """When the next answer but the last is due."""
+        """Return when the next answer but the last is due."""
 
     def due(self) -> Iterable[Printed]:
-        """What is due by now."""
+        """Return the answers that are due now."""
 
     def last(self, *, complete: bool = True) -> Iterable[Printed]:
-        """What is due at the end of the input, or where it ended before its time."""
+        """Return the answers at the end of the input, or at its early end."""
 
 
 def publish(
     source: Source,
     intake: Intake,
-    publisher: Publisher,
+    publisher: AnswerPublisher,
     notice: Callable[[], None] = lambda: None,
 ) -> Iterator[Printed]:
-    """Count the input, and yield what is due; the last time at its end, or where it is stopped.
+    """Count the input, and yield answers when they are due; the last ones at the end of the input.
 
     Args:
         source: the input.
-        intake: what is read of it.
-        publisher: says when answers are due, and makes them.
-        notice: is called between two batches, and where the source is woken.
+        intake: converts its batches.
+        publisher: makes the answers when they are due.
+        notice: called between two batches, and when the source is woken.
     """
     rows, came = 0, False  # of a file; a running count of a pipe's rows would be state
+    name, skips = source.name, source.skips and source.skips.part()
     with _progress(source) as advance, _rows_of(source):
         try:
             for batch in source.batches_or_ticks(publisher.deadline):
@@ -234,13 +236,16 @@ def publish(
                 notice()
                 if batch is None:
                     continue
-                came |= intake.take(publisher.counting(), batch, rows, source.skips)
+                if source.name != name:
+                    rows, name = 0, source.name
+                    skips = source.skips and source.skips.part(name)
+                came |= intake.take(publisher.counting(), batch, rows, skips)
                 wipe_traces()
-                rows += batch.num_rows if source.size is not None else 0
+                rows += batch.num_rows if source.counted else 0
                 del batch  # ids are not held while a pipe is silent
                 advance()
         except InputError as error:
-            # What has come through a pipe does not come again; before the first row nothing has.
+            # Data read from a pipe does not come again; before the first row there is none.
             if source.size is None and (came or (error.row or 1) > 1):
                 yield from _last(publisher, interrupted=True)
                 reason = f"{error.reason}; the last answer is of all rows before it"
@@ -252,8 +257,8 @@ def publish(
     yield from _last(publisher, interrupted=source.stopped)
 
 
-def _last(publisher: Publisher, *, interrupted: bool) -> Iterator[Printed]:
-    """What is due at the end of the input, or where it ended before its time."""
+def _last(publisher: AnswerPublisher, *, interrupted: bool) -> Iterator[Printed]:
+    """Yield the answers at the end of the input, or at its early end."""
     *past, last = publisher.last(complete=not interrupted)
     yield from past
     yield replace(last, interrupted=interrupted)
@@ -265,28 +270,31 @@ def _printed(
     confidence: float,
     demonstration: Demonstration | None = None,
 ) -> Printed:
-    """The answers of one moment."""
+    """Return the answers of one moment."""
     facts = demonstration.facts(counting.statistics, answers) if demonstration else None
-    guarantee, size = counting.guarantee, counting.state_bytes
-    learns = any(one.sizes.learned for one in counting.statistics.values())
+    guarantee, size = counting.guarantee, counting.internals.memory.state_bytes
+    learns = any(one.internals.windows.expects for one in counting.statistics.values())
     return Printed(answers, guarantee, size, confidence, learns, facts=facts)
 
 
 @contextmanager
 def _rows_of(source: Source) -> Iterator[None]:
-    """Say from where the row in an error is counted."""
+    """Add the file and the line to an error about a row, and where rows are counted from."""
     try:
         yield
     except InputError as error:
-        if source.size is None and error.row is not None:
-            reason = f"{error.reason} (the rows of a pipe are counted in each block that arrives)"
-            raise InputError(reason, row=error.row) from None
-        raise
+        reason, row = error.reason, error.row
+        if row is not None and not source.counted:
+            reason += " (the rows of a pipe are counted in each block that arrives)"
+    else:
+        return
+    line = None if row is None else source.line_of(row)
+    raise InputError(reason, row=row, line=line, file=source.name)
 
 
 @contextmanager
 def _progress(source: Source) -> Iterator[Callable[[], None]]:
-    """A bar in bytes, on a terminal, for input that takes a while."""
+    """Show a progress bar in bytes, on a terminal, for large input."""
     if source.size is None or source.size < _LONG_BYTES or not sys.stderr.isatty():
         yield lambda: None
         return

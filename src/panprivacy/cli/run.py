@@ -13,20 +13,20 @@ from typing import Annotated
 
 import typer
 
-from panprivacy._kernels import compile_kernels
-from panprivacy._parse import parse_duration
-from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.announcements import SignalledAnnouncements
-from panprivacy.cli.contributing import Contributing, Contribution
+from panprivacy.cli.contributing import Contributing, ContributionFile
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
 from panprivacy.cli.options import check_output, check_picture, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.picture import Picture
-from panprivacy.cli.publishing import InWindows, Publisher, Schedule, Timed, publish
+from panprivacy.cli.publishing import AnswerPublisher, InWindows, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.programs.counting import (
+from panprivacy.ground.kernels import compile_kernels
+from panprivacy.ground.parsing import parse_duration
+from panprivacy.ground.validation import positive_fraction, positive_integer, proportion
+from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
     check_needed,
@@ -34,15 +34,15 @@ from panprivacy.programs.counting import (
     numbered,
     steps_of,
 )
-from panprivacy.programs.intake import Columns, Intake, Nulls
-from panprivacy.sources import FORMATS, Column, Prefixes, Skips, Source, open_source
-from panprivacy.sources.columns import parse_prefixes
+from panprivacy.intake.programs.intake import Columns, Intake, Nulls
+from panprivacy.intake.sources import FORMATS, Column, Prefixes, Skips, Source, open_source
+from panprivacy.intake.sources.columns import parse_prefixes
 from panprivacy.statistics.specification import Specification, SpecificationError
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
 _ADDRESS_FIELD = "remote_addr"
-"""What the combined log format says first: the address of the client."""
+"""First field of the combined log format: the address of the client."""
 
 _counted = partial(typer.Option, rich_help_panel="What is counted")
 _read = partial(typer.Option, rich_help_panel="What is read")
@@ -53,7 +53,14 @@ _shared = partial(typer.Option, rich_help_panel="Shards, of which each counts a 
 
 
 def run(
-    file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
+    file: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Files, globs or a directory of Parquet, which are read in order; - is standard "
+            "input.",
+        ),
+    ],
     epsilon: Annotated[str, _counted(help="Total privacy loss of everything kept and shown.")],
     user: Annotated[
         str | None,
@@ -118,7 +125,8 @@ def run(
         ),
     ] = None,
     windows: Annotated[
-        int | None, _when(help="Say what a user of so many windows loses, one of them seen: 365.")
+        int | None,
+        _when(help="Say what a user of so many windows loses, one of them seen: a year."),
     ] = None,
     by: Annotated[
         str | None, _grouped(metavar="COL", help="A column of groups, counted apart.")
@@ -148,6 +156,10 @@ def run(
     delimiter: Annotated[
         str | None,
         _read(metavar="CHAR", help="--format csv: between fields; else the header line tells."),
+    ] = None,
+    comment: Annotated[
+        str | None,
+        _read(metavar="CHAR", help="--format csv: lines that begin so are left out, such as #."),
     ] = None,
     ip: Annotated[
         bool | None,
@@ -189,11 +201,11 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Count the users of a file, or of standard input as it arrives."""
+    """Count the users of files, or of standard input as it arrives."""
     check_output()
-    contribution = Contribution.read(contribute, recipient, key)
+    contribution = ContributionFile.read(contribute, recipient, key)
     named = [] if user is None else ["--user", user]
-    specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
+    specifications = _specified(stat or [], [*file, *named, "--epsilon", epsilon])
     if delta is None:
         specifications = [one.without_deltas() for one in specifications]
     covered = _covered(specifications, releases, every, window)
@@ -224,15 +236,15 @@ def run(
     )
     if window is None:
         _check_learns_nothing(specifications)
+    check_picture(plot)
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
         publisher = _publisher(make, contribution, schedule, level, demonstration)
     counting = publisher.counting()
-    counting.check_release(confidence=level)
+    counting.internals.releasing.check_release(confidence=level)
     check_needed(counting, user=user, delta=delta, side=side)
     _caution(counting)
-    check_picture(plot)
     known = format == "combined" and user == _ADDRESS_FIELD
     addresses = _prefixes(prefix, ip, known=known)
     columns = Columns(
@@ -245,11 +257,12 @@ def run(
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
     with open_source(
-        file,
+        *file,
         columns=columns.wanted(),
         format=format,
         pattern=pattern,
         delimiter=delimiter,
+        comment=comment,
         skips=skips,
     ) as source:
         _check_clock(source, schedule)
@@ -271,12 +284,12 @@ def run(
 
 def _publisher(
     make: Callable[..., Counting],
-    contribution: Contribution | None,
+    contribution: ContributionFile | None,
     schedule: Schedule,
     confidence: float,
     demonstration: Demonstration | None,
-) -> Publisher:
-    """When answers are made, or a contribution in their place."""
+) -> AnswerPublisher:
+    """Return the publisher of answers, or of a contribution in their place."""
     if contribution is not None:
         return Contributing(make(), contribution, confidence)
     if schedule.window is None:
@@ -284,15 +297,15 @@ def _publisher(
     return InWindows(make, schedule, confidence)
 
 
-def _shows(publisher: Publisher, *, as_json: bool) -> Callable[[Printed], None]:
-    """How answers are printed, or what is said in their place."""
+def _shows(publisher: AnswerPublisher, *, as_json: bool) -> Callable[[Printed], None]:
+    """Return the function that prints answers, or the message in their place."""
     if isinstance(publisher, Contributing):
         return publisher.shows(as_json=as_json)
     return print_json if as_json else print_text
 
 
 def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
-    """Refuse to learn where there is one count."""
+    """Check that no size is learned if there is only one count."""
     for one in specifications:
         for name in one.sizes.learned:
             message = f"{name}=learn is for --window: one count has nothing to learn from; say it, "
@@ -301,14 +314,14 @@ def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
 
 
 def _caution(counting: Counting) -> None:
-    """Say what announced intrusions do to counters, if any are planned for."""
+    """Warn about the effect of announced intrusions on counters, if any are planned."""
     for label, one in counting.statistics.items():
         if counting.guarantee.intrusions and one.plan.caution is not None:
             sys.stderr.write(f"panprivacy: {label}: {one.plan.caution}\n")
 
 
 def _specified(stat: Sequence[str], words: Sequence[str]) -> list[Specification]:
-    """What is to be counted; the words of a command that says it not are shown with what would."""
+    """Return the specifications; without any, raise an error with a complete example command."""
     if not stat:
         command = shlex.join(["panprivacy", "run", *words])
         message = f"say what to count, such as: {command} --stat distinct,expected=1000:1e6"
@@ -318,7 +331,7 @@ def _specified(stat: Sequence[str], words: Sequence[str]) -> list[Specification]
 
 @contextmanager
 def _naming(specifications: Sequence[Specification]) -> Iterator[None]:
-    """Say which statistic cannot be counted, where there are several."""
+    """Add the statistic to an error, if there are several."""
     try:
         yield
     except SpecificationError as error:
@@ -329,7 +342,7 @@ def _naming(specifications: Sequence[Specification]) -> Iterator[None]:
 
 
 def _prefixes(prefix: Prefixes | None, ip: bool | None, *, known: bool) -> Prefixes | None:
-    """How much of the addresses counts; None if ids are no addresses, as far as is known."""
+    """Return the prefix lengths of addresses; None if ids are no addresses, as far as is known."""
     if prefix is not None and ip is False:
         message = "--prefix is for IP addresses: leave out --no-ip"
         raise PlanError(message)
@@ -339,7 +352,7 @@ def _prefixes(prefix: Prefixes | None, ip: bool | None, *, known: bool) -> Prefi
 def _grouping(
     by: str | None, groups: str | None, per_user: int, *, ignore_others: bool
 ) -> Grouping | None:
-    """The groups that are counted apart, if any."""
+    """Return the groups that are counted separately, if any."""
     if (by is None) != (groups is None):
         message = "--by COL and --groups a,b,c go together: which column, and which groups it has"
         raise PlanError(message)
@@ -372,7 +385,7 @@ def _covered(
     every: float | None,
     window: float | None,
 ) -> int:
-    """How many answers there are: as many as are asked for, or as sizes say."""
+    """Return the number of answers: the requested one, or that of the sizes."""
     steps = steps_of(specifications)
     if steps is None:
         return positive_integer(releases=1 if releases is None else releases)
@@ -383,8 +396,9 @@ def _covered(
         message = "running counts that answer together need the same horizon="
     elif every is not None and steps < 2:
         message = "--every needs a horizon= of at least 2: the last answer comes at the end"
-    elif window is not None:
-        message = "a running count goes on where a window begins anew: say --every for --window"
+    elif window is not None and steps > 1:
+        message = "a running count goes on where a window begins anew: say --every for --window, "
+        message += "or horizon=1 for a count of each window"
     if message:
         raise PlanError(message)
     return steps

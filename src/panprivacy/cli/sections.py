@@ -1,4 +1,4 @@
-"""How the help of a command is written."""
+"""Layout of the help of a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLAIN: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
-"""Of every `typer.Typer`: no frames, no colours."""
+"""Settings of every `typer.Typer`: no frames, no colours."""
 
 
 class InSections(TyperCommand):

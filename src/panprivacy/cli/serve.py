@@ -1,4 +1,4 @@
-"""`panprivacy serve` and `panprivacy restore`: the daemon, and how it goes on."""
+"""`panprivacy serve` and `panprivacy restore`: the daemon, and its restoring from a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.checkpoint import Checkpoint
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
+from panprivacy.statistics.checkpoint import Checkpoint
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See panprivacy init.")]
 
@@ -36,11 +36,14 @@ def restore(
         ),
     ],
 ) -> None:
-    """Have a service that waits go on from its sealed checkpoint."""
+    """Resume a waiting service from its sealed checkpoint."""
     with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415
         from panprivacy.service.kept.restoring import DESK, hand_over  # noqa: PLC0415
     loaded = load(config)
+    if not identity.exists():
+        message = f"there is no file {identity}: --identity names the private key of age"
+        raise PlanError(message)
     if loaded.checkpoint is None:
         message = f"{config} has no [checkpoint]: there is nothing to restore"
         raise PlanError(message)

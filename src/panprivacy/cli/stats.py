@@ -1,4 +1,4 @@
-"""`panprivacy stats`: the statistics that there are, and how they are written."""
+"""`panprivacy stats`: the available statistics, and their syntax."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.statistics.catalogue import StatisticType, kind_of, kinds, summary
+from panprivacy.statistics.catalogue import StatisticType, kind_of, kinds
 from panprivacy.statistics.records import Field
 
 _WIDTH = 100
@@ -19,21 +19,21 @@ def stats(
 ) -> None:
     """List what can be counted, or say how one statistic is written."""
     if name is not None:
-        _print_one(kind_of(name))
+        _print_statistic(kind_of(name))
         return
     longest = max(map(len, kinds()))
     for kind in kinds().values():
-        typer.echo(f"{kind.name:<{longest}}  {summary(kind)}.")
+        typer.echo(f"{kind.entry.name:<{longest}}  {kind.entry.summary}.")
     typer.echo("\npanprivacy stats NAME says how one is written.")
 
 
-def _print_one(kind: StatisticType) -> None:
-    sizes = kind.sizes_type.fields().values()
+def _print_statistic(kind: StatisticType) -> None:
+    sizes = kind.entry.sizes.fields().values()
     needed = ",".join(f"{one.name}={one.form.split()[0]}" for one in sizes if one.required)
-    typer.echo(f"{summary(kind)}.")
-    typer.echo(f"\n  --stat {','.join(filter(None, [kind.name, needed]))}\n\nSizes:")
+    typer.echo(f"{kind.entry.summary}.")
+    typer.echo(f"\n  --stat {','.join(filter(None, [kind.entry.name, needed]))}\n\nSizes:")
     _print_entries(sizes)
-    asked = kind.query_type.fields().values()
+    asked = kind.entry.query.fields().values()
     if asked:
         typer.echo("\nWhat a release is asked; everything that there is unless told:")
         _print_entries(asked)
@@ -49,14 +49,14 @@ def _print_entries(entries: Iterable[Field]) -> None:
 
 
 def completed(incomplete: str) -> list[str]:
-    """What a specification that is being typed may go on with, for the shell."""
+    """Return the completions of a specification, for the shell."""
     *written, last = incomplete.split(",")
     if not written:
         return [name for name in kinds() if name.startswith(last)]
     kind = kinds().get(written[0])
     if kind is None or "=" in last:
         return []
-    fields = {**kind.sizes_type.fields(), **kind.query_type.fields()}
+    fields = {**kind.entry.sizes.fields(), **kind.entry.query.fields()}
     begun = ",".join(written)
     return [
         f"{begun},{one.name}{'=' if one.form else ''}"

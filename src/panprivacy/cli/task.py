@@ -1,4 +1,4 @@
-"""`panprivacy task`: what devices are asked, signed, and the secrets that belong to it."""
+"""`panprivacy task`: a signed task for devices, and its secrets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.options import check_output, write_new
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import read_at_most
+from panprivacy.ground.files import read_at_most
+from panprivacy.ground.validation import positive_fraction
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from panprivacy.collector.secrets import Secrets
+    from panprivacy.devices.collector.secrets import Secrets
     from panprivacy.service.config.tokens import Role
 
 _MOST_KEY = 1 << 12
@@ -63,9 +63,9 @@ def task(
 ) -> None:
     """Write a signed task for devices and its secrets, and show its tokens once."""
     with installed(Extra.federated):
-        from panprivacy.aggregator.messages import reports_path  # noqa: PLC0415 - an extra
-        from panprivacy.federated.promise import Promise  # noqa: PLC0415
-        from panprivacy.federated.task import Task  # noqa: PLC0415
+        from panprivacy.devices.aggregator.messages import reports_path  # noqa: PLC0415 - an extra
+        from panprivacy.devices.federated.promise import Promise  # noqa: PLC0415
+        from panprivacy.devices.federated.task import Task  # noqa: PLC0415
     check_output("tokens")
     if servers not in (1, 2):
         message = "--servers must be 1 or 2"
@@ -80,7 +80,7 @@ def task(
         message = "--collusion and --batch are for two servers: add --servers 2"
         raise PlanError(message)
     asking = (
-        _one_server(file)
+        _single_server(file)
         if servers == 1
         else _two_servers(file, collusion or "none", devices if batch is None else batch)
     )
@@ -90,7 +90,7 @@ def task(
             message = f"{path} is there already: name another file, or remove it first"
             raise PlanError(message)
     kept = _sealed(asking.secrets, recipient or [])
-    with ExitStack() as undo:  # a task whose tokens nobody has seen is of no use
+    with ExitStack() as undo:  # without its tokens a task is useless
         signing = _signing_key(signer, undo)
         for path, data in kept.items():
             write_new(path, data, undo=undo)
@@ -105,13 +105,13 @@ def task(
 
 
 class _Asking(NamedTuple):
-    """Who asks devices.
+    """Servers that query devices.
 
     Args:
-        key: to which they encrypt.
-        secrets: by the file that they are written to.
-        tokens: to be shown.
-        start: the command that starts.
+        key: the key to which devices encrypt.
+        secrets: the secrets, by file.
+        tokens: the tokens to print.
+        start: the command that starts the servers.
     """
 
     key: Any
@@ -121,7 +121,7 @@ class _Asking(NamedTuple):
 
 
 def _print_keys(signing: bytes, tokens: dict[Role, str]) -> None:
-    """What devices know the task by, and what they and you are known by."""
+    """Print the key by which devices recognise the task, and the tokens."""
     print("Devices take tasks that this key signed; build it into their program:\n")
     print(f"    {signing.hex()}\n")
     print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
@@ -130,7 +130,7 @@ def _print_keys(signing: bytes, tokens: dict[Role, str]) -> None:
 
 
 def _sealed(secrets: dict[Path, Secrets], recipients: list[str]) -> dict[Path, bytes]:
-    """The files of secrets, each for its own recipient, or all for the only one."""
+    """Return the files of secrets, each for its own recipient, or all for the only one."""
     if len(recipients) > len(secrets):
         message = "give --recipient once for each server: the leader's first, then the helper's"
         raise PlanError(message)
@@ -138,10 +138,10 @@ def _sealed(secrets: dict[Path, Secrets], recipients: list[str]) -> dict[Path, b
     return {path: one.to_bytes(to) for (path, one), to in zip_longest(secrets.items(), each)}
 
 
-def _one_server(file: Path) -> _Asking:
-    from panprivacy.coins import SystemCoins  # noqa: PLC0415
-    from panprivacy.collector.secrets import Secrets  # noqa: PLC0415
-    from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+def _single_server(file: Path) -> _Asking:
+    from panprivacy.devices.collector.secrets import Secrets  # noqa: PLC0415
+    from panprivacy.devices.federated.elgamal import DecryptionKey  # noqa: PLC0415
+    from panprivacy.privacy.coins import SystemCoins  # noqa: PLC0415
 
     key, tokens = DecryptionKey.generate(SystemCoins()), _tokens()
     secrets = {file.with_suffix(".secret"): Secrets.of(key, tokens)}
@@ -149,12 +149,12 @@ def _one_server(file: Path) -> _Asking:
 
 
 def _two_servers(file: Path, collusion: str, batch: int) -> _Asking:
-    from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets  # noqa: PLC0415
-    from panprivacy.coins import SystemCoins  # noqa: PLC0415
-    from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
-    from panprivacy.federated.two_servers import TwoServers  # noqa: PLC0415
+    from panprivacy.devices.aggregator.secrets import HelperSecrets, LeaderSecrets  # noqa: PLC0415
+    from panprivacy.devices.federated.elgamal import DecryptionKey  # noqa: PLC0415
+    from panprivacy.devices.federated.two_servers import TwoServers  # noqa: PLC0415
+    from panprivacy.devices.vdaf import Prio3Count  # noqa: PLC0415
+    from panprivacy.privacy.coins import SystemCoins  # noqa: PLC0415
     from panprivacy.service.config.tokens import new_token  # noqa: PLC0415
-    from panprivacy.vdaf import Prio3Count  # noqa: PLC0415
 
     coins, tokens, peer = SystemCoins(), _tokens(), new_token()
     leader, helper = (DecryptionKey.generate(coins) for _ in range(2))
@@ -176,8 +176,8 @@ def _tokens() -> dict[Role, str]:
 
 
 def _planned(name: str, promise: Any, most: int | None) -> Any:
-    """The kind of this name with the least noise that keeps a promise."""
-    from panprivacy.federated.task import KINDS  # noqa: PLC0415
+    """Return the kind of this name with the least noise that keeps a promise."""
+    from panprivacy.devices.federated.task import KINDS  # noqa: PLC0415
 
     if name not in KINDS:
         message = f"--kind must be one of {', '.join(KINDS)}"

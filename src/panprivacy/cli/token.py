@@ -1,11 +1,9 @@
-"""`panprivacy token`: one more token for a service, or a new one in place of an old one."""
+"""`panprivacy token`: an additional token for a service, or a replacement."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +12,7 @@ import typer
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.options import check_output
 from panprivacy.errors import PlanError
-from panprivacy.files import replace_file
+from panprivacy.ground.files import in_turn, replace_file
 
 
 def token(
@@ -41,9 +39,9 @@ def token(
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
         from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415
     check_output("token")
-    load(config)  # says what is wrong with it, or with its folder
+    load(config)  # reports errors in it, or in its folder
     path = config.resolve()
-    with _in_turn(path.parent):
+    with in_turn(path.parent):
         old = {one.name: one for one in load(config).tokens}.get(name)
         text = config.read_bytes().decode()
         drawn = new_token()
@@ -59,7 +57,7 @@ def token(
 
         def check(fresh: Path) -> None:
             _take_over(fresh, path, name, digest)
-            # Before the file is there: whoever cannot read the token must not lose the old one.
+            # Before the file exists: an unreadable new token must not replace the old one.
             print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
             print(f"    {drawn}\n", flush=True)
 
@@ -69,7 +67,7 @@ def token(
 
 
 def _table(name: str, may: list[str] | None, digest: str, stream: list[str] | None) -> str:
-    """The lines of a new token."""
+    """Return the lines of a new token."""
     from panprivacy.service.config.template import token_table  # noqa: PLC0415 - an extra
 
     if not may:
@@ -79,27 +77,19 @@ def _table(name: str, may: list[str] | None, digest: str, stream: list[str] | No
 
 
 def _take_over(fresh: Path, path: Path, name: str, digest: str) -> None:
-    """Have a new file belong to whom the old one does; it can be loaded, and has the token."""
+    """Check that a new file can be loaded and has the token; give it the owner of the old one."""
     from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
 
     try:
         found = {one.name: one.sha256 for one in load(fresh).tokens}
-    except PlanError as error:
-        raise PlanError(str(error).replace(fresh.name, path.name)) from None
+    except PlanError as error:  # about lines that the file does not have yet, from options
+        reason = str(error).removeprefix(f"{fresh.name}, ")
+        reason = re.sub(r"^line \d+: (tokens(\.\d+)?: )?", "", reason)
+        message = f"this token cannot be added to {path.name}: {reason}"
+        raise PlanError(message) from None
     if found.get(name) != digest:
         message = f"{path.name} does not have the sha256 of {name} in one piece: write it so"
         raise PlanError(message)
     status = path.stat()
     os.chown(fresh, status.st_uid, status.st_gid)
     fresh.chmod(status.st_mode & 0o7777)
-
-
-@contextmanager
-def _in_turn(folder: Path) -> Iterator[None]:
-    """Keep others that change the same configuration waiting."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

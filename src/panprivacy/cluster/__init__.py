@@ -1,6 +1,9 @@
-"""Streams that are counted by several machines: shards on Ray, fed by queues in NATS.
+"""Streams that are counted by several machines: shards on Ray, with queues in NATS.
 
 A program that sends to a cluster needs `Publisher` alone.
+
+It imports the service and everything below; `actors` is the one module that imports Ray.
+No statistic and no rule of privacy of its own comes here.
 """
 
 from panprivacy.cluster.publisher import Publisher

@@ -1,9 +1,9 @@
-"""What Ray runs: an actor for each shard, and one for the vault. Nothing else here knows Ray.
+"""Ray actors: one for each shard, and one for the vault. No other module uses Ray.
 
-Ray starts an actor again when it has ended, on another node if its own is gone. Through Ray go the
-configuration, sealed states, sealed contributions, positions and public keys. No event does, no
-plain state, and no identity: whoever runs Ray, or reads what it writes, sees neither. Errors cross
-as words of this package, without the frames that raised them.
+Ray restarts an actor that has ended, on another node if its own node is gone. Ray transports the
+configuration, sealed states, sealed contributions, positions and public keys. It transports no
+event, no plain state and no identity: the operator of Ray, and a reader of what Ray writes, see
+none of them. Errors cross as messages of this package, without the frames that raised them.
 """
 
 from __future__ import annotations
@@ -13,60 +13,62 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from panprivacy._kernels import compile_kernels
 from panprivacy.cluster.leftovers import ended_with_this_process
 from panprivacy.cluster.routing import Router
-from panprivacy.cluster.vault import GoneError, SilentError, Told, Vault
+from panprivacy.cluster.vault import GoneError, ShardReport, SilentError, Vault
 from panprivacy.cluster.waiting import Patience
 from panprivacy.cluster.worker import PATIENCE, Worker, WorkerConfig
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import PanPrivacyError, PlanError, without_frames
-from panprivacy.hygiene.protection import protect
+from panprivacy.ground.hygiene.protection import protect
+from panprivacy.ground.kernels import compile_kernels
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.config import Config
 from panprivacy.service.journal import write_to_stderr
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
+from panprivacy.tables.slices import Slice
 from panprivacy_launcher import hardened
 
 _LONG_PATIENCE: Final = 30.0
-"""Seconds in which an actor answers: longer than it waits for anything itself."""
+"""Seconds to wait for the answer of an actor: longer than an actor waits for anything itself."""
 _STOP_SECONDS: Final = 15.0
 _PORT_SECONDS: Final = 5.0
 _VAULT: Final = "panprivacy-vault"
-"""Its name among the actors of this driver."""
+"""Name of the vault among the actors of this driver."""
 _ASKING: Final = 4
-"""Threads that wait for the answers of one shard."""
+"""Number of threads that wait for the answers of one shard."""
 _CALLS: Final = 16
-"""That may wait in an actor at the same time."""
+"""Number of calls that may wait in an actor at the same time."""
 _ASKS_FOR: Final = {"num_cpus": 0, "memory": 1}
-"""A byte of memory: Ray puts an actor that asks for nothing on any node, wherever it belongs."""
+"""One byte of memory: Ray may put an actor that requests nothing on any node."""
 _SECRET_BYTES: Final = 32
 _LOCAL: Final = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
-"""Of Ray on this machine, whose objects are small here."""
+"""Options of a Ray that runs on this machine; its objects are small."""
 
 
 class RayShards:
-    """Shards that Ray runs, and starts again where they end.
+    """Shards that Ray runs, and restarts when they end.
 
-    They are spread evenly over the nodes that live now, and stay there: Ray starts a shard again on
-    its node, and on another one only if that is gone.
+    They are spread evenly over the living nodes and stay there: Ray restarts a shard on its own
+    node, and on another node only if its own is gone.
 
     Args:
-        config: of the cluster, with a checkpoint.
-        router: of the shards.
-        begins: when the first window of each stream begins, if there is no state of it.
-        vault: as `start_vault` gave it.
-        names: of the batches that shards of another number have counted, as `Worker.names` tells.
+        config: the configuration of the cluster, with a checkpoint.
+        router: the router of the shards.
+        begins: start of the first window of each stream, used if the stream has no state.
+        vault: the handle that `start_vault` returned.
+        names: sealed names of the batches counted before the number of shards changed, by stream;
+            see `Worker.names`.
 
     Attributes:
-        workers: the handles of the actors, by shard; they end with the process that has made this.
+        workers: the handles of the actors, by shard; the actors end with the process that made
+            this.
     """
 
     def __init__(
@@ -95,38 +97,50 @@ class RayShards:
             )
             for shard in range(router.shards)
         ]
-        self._threads = [  # of each its own, so that one that does not answer holds up no other
+        self._threads = [  # one pool each: a silent shard delays no other
             ThreadPoolExecutor(_ASKING, f"panprivacy-shard-{shard}")
             for shard in range(router.shards)
         ]
 
     def ask(self, shard: int, what: str, *arguments: Any) -> Future[Any]:
-        """As `Shards.ask`."""
-        return self._threads[shard].submit(asked, getattr(self.workers[shard], what), *arguments)
+        """Call a shard; see `Shards.ask`."""
+        return self._threads[shard].submit(
+            call_actor, getattr(self.workers[shard], what), *arguments
+        )
 
-    def told(self) -> Mapping[int, Mapping[str, Told]]:
-        """As `Shards.told`."""
+    def report(self) -> Mapping[int, Mapping[str, ShardReport]]:
+        """Return what the shards have reported; see `Shards.report`."""
         try:
-            told = asked(self._vault.told)
+            report = call_actor(self._vault.report)
         except SilentError:
             if _here() in _living_nodes():
                 raise
             message = "Ray has ended on this machine: start panprivacy cluster again"
             raise GoneError(message) from None
-        return {part.shard: told for part, (_, told) in told.items()}
+        return {part.shard: report for part, (_, report) in report.items()}
 
     def stop(self) -> None:
-        """As `Shards.stop`; who does not answer is ended, and goes on from its last state."""
-        ending = [one.stop.remote() for one in self.workers]
-        ray.wait(ending, num_returns=len(ending), timeout=_STOP_SECONDS)
+        """Stop all shards; one that does not answer is killed, and resumes from its last state."""
+        try:
+            ending = [one.stop.remote() for one in self.workers]
+            ray.wait(ending, num_returns=len(ending), timeout=_STOP_SECONDS)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Kill the shards that still run, and wait for the calls in progress.
+
+        A call in progress when Ray is shut down would never end, and neither would the process.
+        """
         for one in self.workers:
-            ray.kill(one)
+            with suppress(RayError, RuntimeError):  # it, or Ray, has ended
+                ray.kill(one)
         for threads in self._threads:
-            threads.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(cancel_futures=True)
 
 
 class _Hardened(Worker):
-    """A worker in a process of its own, whose memory is kept clean."""
+    """Worker in a process of its own, with memory protection."""
 
     def __init__(self, config: WorkerConfig) -> None:
         protect()
@@ -136,33 +150,38 @@ class _Hardened(Worker):
 
 
 class _RemoteVault:
-    """The vault, from another process."""
+    """The vault, called from another process."""
 
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
-        """As `Vault.begin`, for this node."""
-        return self._asked("begin", part, _here())
+        """Start an incarnation on this node; see `Vault.begin`."""
+        return self._call("begin", part, _here())
 
     def keep(
-        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+        self,
+        part: Slice,
+        incarnation: int,
+        number: int,
+        sealed: bytes,
+        report: Mapping[str, ShardReport],
     ) -> None:
-        """As `Vault.keep`."""
-        self._asked("keep", part, incarnation, number, sealed, told)
+        """Store a sealed state; see `Vault.keep`."""
+        self._call("keep", part, incarnation, number, sealed, report)
 
-    def _asked(self, method: str, *arguments: Any) -> Any:
-        """What the vault answers; see `asked`."""
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Return the answer of the vault; see `call_actor`."""
         try:
             vault = _vault()
-        except ValueError:  # there is none of that name
+        except ValueError:  # there is no actor of that name
             message = "the vault does not answer"
             raise SilentError(message) from None
-        return asked(getattr(vault, method), *arguments, patience=PATIENCE)
+        return call_actor(getattr(vault, method), *arguments, patience=PATIENCE)
 
 
 def check_address(address: str | None) -> None:
-    """Refuse what is no address of a cluster of Ray that this machine can have joined.
+    """Check that the address is that of a Ray cluster that this machine can have joined.
 
     Raises:
-        PlanError: it is one of another kind, as those of Ray Client, or nothing answers there.
+        PlanError: the address is of another kind, such as Ray Client, or nothing answers there.
     """
     if address is None or address == "auto":
         return
@@ -181,17 +200,17 @@ def check_address(address: str | None) -> None:
 
 @contextmanager
 def connected(address: str | None, patience: Patience) -> Iterator[None]:
-    """A connection to Ray, which tells nobody of itself.
+    """Connect to Ray, with usage reports disabled.
 
-    A Ray that is started here listens on all addresses of the machine, and runs what it is given.
-    So it listens only to who has its token, which is in the memory of its processes alone.
+    A Ray started here listens on all addresses of the machine, and runs any code it is sent. So it
+    accepts only clients with its token, which is only in the memory of its processes.
 
     Args:
-        address: of a cluster of Ray that this machine has joined; None to start one here.
-        patience: with a Ray that does not answer yet.
+        address: the address of a Ray cluster that this machine has joined; None to start one here.
+        patience: how long to wait for a Ray that does not answer yet.
 
     Raises:
-        PlanError: there is none at the address, or this machine is not one of its nodes.
+        PlanError: no cluster is at the address, or this machine is not one of its nodes.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     options = {}
@@ -200,13 +219,21 @@ def connected(address: str | None, patience: Patience) -> Iterator[None]:
         os.environ["RAY_AUTH_TOKEN"] = SystemCoins().key(_SECRET_BYTES).hex()
 
     def begin() -> None:
-        ray.shutdown()  # what an attempt before has left
-        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
+        ray.shutdown()  # the remains of an earlier attempt
+        named = address or "local"
+        try:
+            ray.init(address=named, log_to_driver=False, logging_level="ERROR", **options)
+        except (OSError, ValueError):  # permanent errors
+            raise
+        except Exception as error:  # noqa: BLE001 - Ray raises just that where it was too slow
+            raise SilentError(str(error)) from None
 
     with ended_with_this_process():
         try:
-            patience.wait_for(begin, *([RuntimeError] if address is None else []))
-        except (OSError, RuntimeError, ValueError) as error:
+            patience.wait_for(begin, *([SilentError] if address is None else []))
+        except PlanError:
+            raise
+        except (OSError, SilentError, ValueError) as error:
             message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
             raise PlanError(message) from None
         try:
@@ -216,10 +243,10 @@ def connected(address: str | None, patience: Patience) -> Iterator[None]:
 
 
 def start_vault(path: str) -> Any:
-    """Have Ray run the vault, on this node and no other.
+    """Start the vault as an actor on this node; Ray never moves it to another one.
 
     Args:
-        path: of the checkpoint in the configuration.
+        path: path of the checkpoint in the configuration.
 
     Returns:
         The handle of the actor.
@@ -227,17 +254,17 @@ def start_vault(path: str) -> Any:
     return _actor(Vault, _here(), soft=False, name=_VAULT).remote(path)
 
 
-def asked(method: Any, *arguments: Any, patience: float = _LONG_PATIENCE) -> Any:
-    """What an actor of Ray answers.
+def call_actor(method: Any, *arguments: Any, patience: float = _LONG_PATIENCE) -> Any:
+    """Call a method of a Ray actor and return its result.
 
     Args:
-        method: of its handle.
-        arguments: public, or sealed.
-        patience: seconds in which it answers.
+        method: a method of the actor's handle.
+        arguments: public or sealed values.
+        patience: seconds to wait for the result.
 
     Raises:
-        PanPrivacyError: what it raises.
-        SilentError: it does not answer.
+        PanPrivacyError: the method raised it.
+        SilentError: the actor does not answer.
     """
     try:
         return ray.get(method.remote(*arguments), timeout=patience)
@@ -253,7 +280,7 @@ def asked(method: Any, *arguments: Any, patience: float = _LONG_PATIENCE) -> Any
 
 
 def _actor(kind: type, node: str, *, soft: bool, **options: Any) -> Any:
-    """An actor that Ray starts again on its node, or on another one if it may and that is gone."""
+    """Define an actor that Ray restarts on its node, or, if `soft`, elsewhere once that is gone."""
     return ray.remote(kind).options(
         **_ASKS_FOR,
         max_restarts=-1,
@@ -265,21 +292,21 @@ def _actor(kind: type, node: str, *, soft: bool, **options: Any) -> Any:
 
 
 def _living_nodes() -> list[str]:
-    """Those of the cluster of Ray, by their ids in order."""
+    """Return the sorted ids of the living nodes of the Ray cluster."""
     return sorted(one["NodeID"] for one in ray.nodes() if one["Alive"])
 
 
 def _here() -> str:
-    """The id of the node of this process."""
+    """Return the id of the node of this process."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 @functools.cache
 def _vault() -> Any:
-    """The handle of the vault, by name: a handle that is handed over need not outlive a restart."""
+    """Return the vault's handle, by name: a handle passed along need not survive a restart."""
     return ray.get_actor(_VAULT)
 
 
 def _end_process() -> None:
-    """At once: what this process knows is another one's, and Ray starts no second one for it."""
+    """End at once: another process has the state now, and Ray restarts no second one for it."""
     os._exit(1)

@@ -1,8 +1,8 @@
-"""How an intrusion that people announce comes to all shards of a stream.
+"""Announcements of intrusions to all shards of a stream.
 
-A shard that has to contribute to a release of before re-randomises its state with that, and holds
-what it contributed until the answer is in the store: so an announcement is confirmed once nothing
-is held that it does not change.
+A shard that still has to contribute to an earlier release re-randomises its state with that
+contribution, and stores the contribution until the answer is in the store. So an announcement is
+confirmed only once no shard stores a contribution that the announcement does not change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from panprivacy.cluster.asking import Asking
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
-from panprivacy.cluster.vault import Told
+from panprivacy.cluster.vault import ShardReport
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.announcements import digest_of, next_number
@@ -22,21 +22,22 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 
 PATIENCE: Final = 30.0
-"""Seconds that a request waits for its release, or its announcement, to be made."""
+"""Seconds that a request waits for its release or its announcement."""
 _REPEAT: Final = "repeat it with the same Idempotency-Key before the memory may be seen again"
 
 
 class Announcing:
-    """Announces intrusions to the shards of one stream; safe for several threads.
+    """Announcer of intrusions to the shards of one stream; thread-safe.
 
     Args:
-        name: of the stream.
-        config: what is counted.
-        record: what must not be forgotten.
-        store: where announcements go.
-        asking: asks the shards.
-        shards: how many there are.
-        made: is notified when a release is made, or no shard holds anything of it.
+        name: the name of the stream.
+        config: the configuration of the stream.
+        record: the record of the coordinator.
+        store: the store of the announcements.
+        asking: calls the shards.
+        shards: number of shards.
+        made: condition that is notified when a release is made, or when no shard stores a
+            contribution to it any more.
         clock: seconds since 1970 in UTC.
     """
 
@@ -53,15 +54,15 @@ class Announcing:
     ) -> None:
         self._name, self._config, self._file, self._store = name, config, record, store
         self._asking, self._shards, self._made, self._clock = asking, shards, made, clock
-        self.told: Mapping[int, Told] = {}
-        """What each shard has told last of this stream, if it has."""
+        self.report: Mapping[int, ShardReport] = {}
+        """The last report of each shard about this stream, for the shards that have reported."""
 
     @property
     def _own(self) -> StreamRecord:
         return self._file.record.streams[self._name]
 
     def total(self) -> int:
-        """How many intrusions people have announced to the current window.
+        """Return the number of intrusions announced to the current window.
 
         Raises:
             StoreError: the store cannot be read now.
@@ -71,16 +72,17 @@ class Announcing:
     def announce(self, key: bytes) -> Announced:
         """Announce to the current window that somebody has seen the memory of the cluster.
 
-        When it returns, all shards have re-randomised their states, and none holds a contribution
-        that it made before.
+        When it returns, all shards have re-randomised their states, and none stores a contribution
+        from before the announcement.
 
         Args:
-            key: what the caller names it. Of two calls with one name the second changes nothing.
+            key: idempotency key. A second call with the same key changes nothing.
 
         Raises:
-            BudgetError: none is left. Nothing was changed.
-            StoreError: it cannot be written down, or not all shards have taken it, or one holds
-                what was there before: call again with that key. Where it could, it took effect.
+            BudgetError: no announced intrusion is left. Nothing was changed.
+            StoreError: the announcement cannot be stored, a shard has not taken it, or a shard
+                still stores an earlier contribution. Call again with the same key. Parts that
+                succeeded took effect.
         """
         digest = digest_of(key)
         with self._file.reading():
@@ -101,19 +103,20 @@ class Announcing:
         return Announced(line.start, line.number, self._config.intrusions - total)
 
     def announce_again(self) -> None:
-        """Announce to shards what they do not know yet, as after a crash."""
+        """Announce to the shards that do not know all announcements yet, as after a crash."""
         if not self._config.intrusions:
             return
         total, window = self.total(), self._own.window
-        for shard, one in self.told.items():
+        for shard, one in self.report.items():
             knows = one["window"] != window or one["announced"] >= total
             if not knows and not self._has_to_contribute(shard):
                 self._asking.again((window, shard), "announce", window, total)
 
     def _note_before_it(self, announced: int) -> None:
-        """Have slices contribute from the epoch of the cut, if some have not when one is announced.
+        """Fix the epoch of each cut before an announcement.
 
-        That is on the disk before the announcement is.
+        Slices that have not contributed yet then contribute from that epoch. This is on the disk
+        before the announcement is.
         """
         with self._file.changing():
             for cut in self._own.cuts:
@@ -121,22 +124,22 @@ class Announcing:
                     cut.announced = announced
 
     def _has_to_contribute(self, shard: int) -> bool:
-        """Whether a release within the current window waits for a shard, which re-randomises it."""
+        """Return whether a release within the window, which re-randomises a shard, waits for it."""
         return any(
             cut.window == self._own.window and self._waits_for(cut, shard)
             for cut in list(self._own.cuts)
         )
 
     def _waits_for(self, cut: Cut, shard: int) -> bool:
-        """Whether a shard is not known to have contributed to a release."""
-        told = self.told.get(shard)
-        return told is None or has_not_contributed(cut, told)
+        """Return whether the shard is not known to have contributed to the release."""
+        report = self.report.get(shard)
+        return report is None or has_not_contributed(cut, report)
 
     def _announce_to(self, shards: Iterable[int], window: float, total: int) -> list[int]:
-        """Have shards re-randomise their states, but for those that have to contribute before.
+        """Re-randomise the states of shards, except those that have to contribute first.
 
         Returns:
-            Those.
+            The shards that have to contribute first.
 
         Raises:
             StoreError: a shard does not answer.
@@ -158,7 +161,7 @@ class Announcing:
         return later
 
     def _wait_for_what_is_held(self) -> None:
-        """Until no shard has a contribution, or a window, of before: nothing re-randomises that."""
+        """Wait until no shard stores a contribution that the announcement cannot change."""
         before = {cut.name for cut in list(self._own.cuts)}
         with self._made:
             gone = self._made.wait_for(
@@ -175,14 +178,14 @@ class Announcing:
         return f"{message}changes what was counted for it: {_REPEAT}"
 
 
-def has_not_contributed(cut: Cut, told: Told) -> bool:
-    """Whether a shard has not contributed yet, as it was missing."""
-    if cut.name in told["pending"]:
+def has_not_contributed(cut: Cut, report: ShardReport) -> bool:
+    """Return whether a shard that was missing at a release has still not contributed to it."""
+    if cut.name in report["pending"]:
         return False
-    return told["window"] == cut.window and told["released"] == cut.number - 1
+    return report["window"] == cut.window and report["released"] == cut.number - 1
 
 
 def named(shards: Sequence[int], of: int) -> str:
-    """Shards as people call them."""
+    """Return the numbers of shards as displayed to users, counted from 1."""
     numbers = ", ".join(str(one + 1) for one in shards)
     return f"shard {numbers} of {of}"

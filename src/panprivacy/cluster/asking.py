@@ -1,4 +1,4 @@
-"""What the shards of one stream are asked, once or until it is on the disk."""
+"""Calls to the shards of one stream: once, or repeated until the effect is on the disk."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Final
 from panprivacy.cluster.shards import Shards
 
 _AGAIN: Final = 1.0
-"""Seconds until a shard is asked again."""
+"""Seconds until a call to a shard is repeated."""
 
 
 class Asking:
-    """Asks shards about one stream, and knows what became of it; for one thread.
+    """Client that calls shards about one stream and remembers the outcomes; for one thread.
 
     Args:
-        stream: its name.
-        shards: count.
+        stream: the name of the stream.
+        shards: the shards.
     """
 
     def __init__(self, stream: str, shards: Shards) -> None:
@@ -26,14 +26,14 @@ class Asking:
         self._asked: dict[tuple[Any, ...], tuple[float, Future[Any]]] = {}
 
     def now(self, shard: int, what: str, *arguments: Any) -> Future[Any]:
-        """Ask a shard, whatever it was asked before; safe for several threads."""
+        """Call a shard, regardless of earlier calls; thread-safe."""
         return self._shards.ask(shard, what, self._stream, *arguments)
 
     def once(self, key: tuple[Any, int], what: str, *arguments: Any) -> Future[Any] | None:
-        """Ask a shard, unless it was asked; one that failed, again after a while.
+        """Call a shard unless it was called under this key; repeat a failed call after a pause.
 
         Returns:
-            What becomes of it.
+            The future of the call.
         """
         since, asked = self._asked.get((*key, what), (-math.inf, None))
         now = time.monotonic()
@@ -44,13 +44,13 @@ class Asking:
         return asked
 
     def again(self, key: tuple[Any, int], what: str, *arguments: Any) -> None:
-        """Ask a shard, and after a while once more: what it did was not on the disk, then."""
+        """Call a shard, and repeat the call after a pause: its effect was not yet on the disk."""
         since, asked = self._asked.get((*key, what), (-math.inf, None))
         if asked is not None and asked.done() and time.monotonic() >= since + _AGAIN:
             del self._asked[(*key, what)]
         self.once(key, what, *arguments)
 
     def forget(self, key: tuple[Any, int]) -> None:
-        """Know no more what a shard was asked under a key."""
+        """Forget the calls to a shard under a key."""
         for asked in [one for one in self._asked if one[:2] == key]:
             del self._asked[asked]

@@ -1,11 +1,12 @@
-"""The broker: a queue for each shard of a stream, in the memory of NATS JetStream.
+"""The broker: one queue in the memory of NATS JetStream for each shard of a stream.
 
-A queue is a log. Who reads it goes on from a position, and removes what it has on disk; nobody else
-does. NATS has it in the memory of one server: once that is gone, the queue is born anew, and its
-positions tell so. A queue is a JetStream stream whose name ends with the time of its birth, so that
-each acknowledgement says which birth a message went to, and no request reaches another birth.
+A queue is a log. Its only reader continues from a position, and is the only one that removes
+messages, once they are on its disk. NATS has the queue in the memory of one server: once that is
+gone, the queue is created again, and its positions show that. A queue is a JetStream stream whose
+name ends with its creation time, so that each acknowledgement identifies the creation, and no
+request reaches a queue of another creation.
 
-What the broker sees is in `docs/guarantees/envelopes.md`.
+The broker's view is described in `docs/guarantees/envelopes.md`.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from panprivacy.cluster.queues import BrokerError, LostError, Position, Queue, c
 
 _MOST_BYTES: Final = 256 << 20
 _HEADER_BYTES: Final = 512
-"""For the headers of a message, which count as a part of it."""
+"""Upper bound of the headers of a message, which count towards its size."""
 _MOST_TRIED: Final = 10_000
-"""Messages that may be published again; those of far more than `patience`."""
+"""Maximum number of messages that may be published again; those of far more than `patience`."""
 _REMEMBERED_SECONDS: Final = 120.0
-"""For so long the broker knows a message that is published again; longer than anybody tries."""
+"""Seconds for which the broker recognises a repeated message; longer than anybody retries."""
 _IDLE_SECONDS: Final = 60.0
-"""After which the broker forgets a reader that has gone."""
+"""Seconds after which the broker forgets a reader that has gone."""
 _PAUSE: Final = 0.01
 _WRONG_STREAM, _OVERLAP = 10060, 10065
-"""Codes of the broker."""
+"""Error codes of the broker."""
 
 
 @dataclass(slots=True)
-class _Reader:
-    """A consumer of the broker, which knows how far it is.
+class _Consumer:
+    """A consumer of the broker, with its position.
 
     Args:
-        born: of the queue.
-        name: by which the broker knows it.
-        messages: fetches them.
-        after: what it has handed out.
+        born: creation time of the queue.
+        name: the broker's name of the consumer.
+        messages: fetches the messages.
+        after: number of the last message it has returned.
         expects_next: whether no message can be missing before the next one.
     """
 
@@ -61,19 +62,19 @@ class _Reader:
 
 
 class Broker:
-    """Queues in NATS, for threads; it connects again by itself, for ever.
+    """Queues in NATS, for threads; it reconnects by itself, without end.
 
-    What is called waits at most `patience` for a broker that is away.
+    Each call waits at most `patience` for a broker that is away.
 
     Args:
-        servers: `nats://HOST:PORT`, or `tls://`; any of them will do.
-        credentials: the path of a file of credentials, as `nsc` writes it; needs `nkeys`. A user
-            and a password can stand in the URL of a server.
-        most_bytes: a queue holds at most so many; then it takes no more.
+        servers: `nats://HOST:PORT` or `tls://HOST:PORT`; one, or several of which any will do.
+        credentials: path of a credentials file as written by `nsc`; needs `nkeys`. The URL of a
+            server may include a user and a password.
+        most_bytes: maximum size of a queue; a full queue takes no more.
         patience: seconds to wait for a broker that does not answer, at most 30.
 
     Raises:
-        InputError: there is no such file, or no library for it, or the patience is none.
+        InputError: the file or the library for it is missing, or `patience` is out of range.
     """
 
     def __init__(
@@ -87,29 +88,30 @@ class Broker:
         self._most_bytes = most_bytes
         self._opened: set[Queue] = set()
         self._births: dict[Queue, int] = {}
-        self._tried: dict[tuple[Queue, str], int] = {}  # the birth where a message is, or may be
+        # creation of the queue that has, or may have, it
+        self._tried: dict[tuple[Queue, str], int] = {}
         self._latest: dict[Queue, int] = {}
-        self._readers: dict[Queue, _Reader] = {}
+        self._readers: dict[Queue, _Consumer] = {}
         self._connection = BrokerConnection(servers, credentials, patience, self._forget)
 
     def wait(self) -> None:
         """Wait for a broker that has JetStream.
 
         Raises:
-            BrokerError: it does not answer, or has none.
+            BrokerError: the broker does not answer, or has no JetStream.
         """
         self._connection.call(self._connection.account()).result()
 
     @property
     def most_message(self) -> int:
-        """How many bytes a message may have."""
+        """Maximum size of a message in bytes."""
         return self._connection.call(self._connection.ready()).result() - _HEADER_BYTES
 
     def open(self, queue: Queue) -> Position:
         """Create a queue if it is missing, now and whenever it is missing later.
 
         Returns:
-            Behind its last message.
+            The position after its last message.
 
         Raises:
             BrokerError: the broker does not answer, or refuses the queue.
@@ -119,36 +121,37 @@ class Broker:
         return self._connection.call(self._last(queue)).result()
 
     def publish(self, messages: Sequence[tuple[Queue, bytes]]) -> list[Position]:
-        """Put messages into queues, at once.
+        """Publish messages to queues, all at once.
 
-        The same messages can be published again after an error: those that are there already are
-        not added again, for two minutes.
+        After an error the same messages can be published again: for two minutes, messages that are
+        already there are not added again.
 
         Returns:
-            Where each of them is; all are in the memory of the broker.
+            The position of each message; all are in the memory of the broker.
 
         Raises:
-            QueueFullError: of a queue that is full; those for others may be in the broker.
-            LostError: it was there, or may have been, and the queue was born anew since.
-            BrokerError: it does not answer, or refuses. Some may be in the broker.
+            QueueFullError: a queue is full; the messages for other queues may be in the broker.
+            LostError: a message was, or may have been, there, and the queue was created again
+                since.
+            BrokerError: the broker does not answer, or refuses. Some messages may be in the broker.
         """
         return self._connection.call(self._publish(messages)).result()
 
     def pull(
         self, queue: Queue, after: Position, most: int, seconds: float
     ) -> list[tuple[Position, Sealed]]:
-        """The messages behind a position, in order; of a queue that was born anew, from its start.
+        """Return the messages after a position, in order; all if the queue was created again.
 
-        One thread reads a queue. Numbers follow each other, but where messages were removed.
+        Only one thread reads a queue. Numbers are consecutive except where messages were removed.
 
         Args:
-            queue: which.
-            after: behind which message.
-            most: how many are handed out at most.
-            seconds: how long to wait for the first.
+            queue: the queue to read.
+            after: position of the last message already read.
+            most: maximum number of messages to return.
+            seconds: how long to wait for the first message.
 
         Returns:
-            Each with where it is; none if none came.
+            Each message with its position; empty if none came.
 
         Raises:
             BrokerError: the broker does not answer.
@@ -156,7 +159,7 @@ class Broker:
         return self._connection.call(self._pull(queue, after, most, seconds)).result()
 
     def last(self, queue: Queue) -> Position:
-        """Behind the last message of a queue.
+        """Return the position after the last message of a queue.
 
         Raises:
             BrokerError: the broker does not answer, or has no such queue.
@@ -164,7 +167,7 @@ class Broker:
         return self._connection.call(self._last(queue)).result()
 
     def remove(self, queue: Queue, through: Position) -> None:
-        """Remove all messages through a position; those of another birth stay.
+        """Remove all messages through a position; those of another creation of the queue stay.
 
         Raises:
             BrokerError: the broker does not answer.
@@ -172,7 +175,7 @@ class Broker:
         self._connection.call(self._remove(queue, through)).result()
 
     def delete(self, queue: Queue) -> None:
-        """Remove a queue, with all that it holds.
+        """Remove a queue with all its messages.
 
         Raises:
             BrokerError: the broker does not answer.
@@ -181,40 +184,40 @@ class Broker:
         self._connection.call(self._delete(queue)).result()
 
     def tell(self, name: str, stream: str, content: bytes) -> None:
-        """Put up what all may read about a stream, in place of what was there.
+        """Publish the directory entry of a stream, in place of the earlier one.
 
         Args:
-            name: of the cluster.
-            stream: which.
-            content: public.
+            name: the name of the cluster.
+            stream: the name of the stream.
+            content: the entry, which is public.
 
         Raises:
             BrokerError: the broker does not answer, or refuses.
         """
         self._connection.call(self._tell(checked(name), checked(stream), content)).result()
 
-    def told(self, name: str, stream: str) -> bytes | None:
-        """What was put up about a stream, if the broker still has it.
+    def directory_entry(self, name: str, stream: str) -> bytes | None:
+        """Return the directory entry of a stream; None if the broker has none.
 
         Raises:
             BrokerError: the broker does not answer.
         """
-        return self._connection.call(self._told(checked(name), checked(stream))).result()
+        return self._connection.call(self._directory_entry(checked(name), checked(stream))).result()
 
     def close(self) -> None:
-        """Let go of the connection; may be called again."""
+        """Close the connection; may be called again."""
         self._connection.close()
 
     async def _forget(self) -> None:
-        """What was known of the queues: a server that comes again may have lost them."""
+        """Forget all positions and readers: a server that comes back may have lost its queues."""
         self._births.clear()
         for queue in list(self._readers):
             await self._drop(queue)
 
     # Queues
 
-    async def _born(self, queue: Queue) -> int:
-        """When a queue was born; it is created if it was opened and is missing."""
+    async def _created(self, queue: Queue) -> int:
+        """Return the creation time of a queue; create it if it was opened and is missing."""
         await self._connection.ready()
         while queue not in self._births:
             try:
@@ -236,7 +239,8 @@ class Broker:
         return self._births[queue]
 
     async def _create(self, queue: Queue) -> None:
-        # Later than the last one, though the clock was set back: else its messages were counted.
+        # Later than the last creation even if the clock was set back: else messages count as
+        # processed.
         born = self._latest[queue] = max(time.time_ns(), self._latest.get(queue, 0) + 1)
         try:
             await self._connection.jetstream.add_stream(
@@ -254,11 +258,11 @@ class Broker:
     async def _last(self, queue: Queue) -> Position:
         until = time.monotonic() + self._connection.patience
         while True:
-            born = await self._born(queue)
+            born = await self._created(queue)
             try:
                 told = await self._connection.jetstream.stream_info(_stream_name(queue, born))
                 return Position(born, told.state.last_seq)
-            except NotFoundError:  # it has been lost meanwhile
+            except NotFoundError:  # it has been lost in the meantime
                 self._births.pop(queue, None)
                 if time.monotonic() > until:
                     raise
@@ -266,12 +270,12 @@ class Broker:
     async def _publish(self, messages: Sequence[tuple[Queue, bytes]]) -> list[Position]:
         names = [(queue, hashlib.sha256(message).hexdigest()) for queue, message in messages]
         each = [
-            self._publish_one(name, message)
+            self._publish_until_acknowledged(name, message)
             for name, (_, message) in zip(names, messages, strict=True)
         ]
         outcomes = await asyncio.gather(*each, return_exceptions=True)
         wrong = [one for one in outcomes if isinstance(one, BaseException)]
-        if wrong:  # that a queue is full is told only if that is all
+        if wrong:  # a full queue is reported only if nothing else is wrong
             while len(self._tried) > _MOST_TRIED:
                 del self._tried[next(iter(self._tried))]
             raise min(wrong, key=is_full)
@@ -279,14 +283,16 @@ class Broker:
             self._tried.pop(name, None)
         return [one for one in outcomes if isinstance(one, Position)]
 
-    async def _publish_one(self, name: tuple[Queue, str], message: bytes) -> Position:
-        """Publish until the broker says that it has it, and in one birth of the queue only."""
+    async def _publish_until_acknowledged(
+        self, name: tuple[Queue, str], message: bytes
+    ) -> Position:
+        """Publish until the broker acknowledges the message, to one creation of the queue only."""
         queue, headers = name[0], {"Nats-Msg-Id": name[1]}
         until = time.monotonic() + self._connection.patience
         while True:
             born: int | None = None
             try:
-                born = await self._born(queue)
+                born = await self._created(queue)
                 if self._tried.get(name, born) != born:
                     reason = "the broker has lost its memory: nobody knows whether what was sent "
                     reason += "last was counted; send it again under the same Idempotency-Key"
@@ -301,7 +307,8 @@ class Broker:
                 self._tried[name] = born
                 return Position(born, done.seq)
             except APIError as error:
-                # It is not there; of another birth, or before the server has begun, it may be soon.
+                # It is not there. It may be soon, in a new creation of the queue or once the server
+                # is ready.
                 if error.err_code not in {_WRONG_STREAM, None}:
                     raise
                 wrong: Exception = error
@@ -328,22 +335,22 @@ class Broker:
         except (TimeoutError, NatsTimeoutError):
             await self._check(queue, reader)
             return []
-        except ERRORS:  # the reader or the queue is gone: the next call finds out
+        except ERRORS:  # the reader or the queue is gone: the next call detects it
             await self._drop(queue)
             return []
         found = []
         for number, message in zip(numbers, fetched, strict=True):
             if reader.expects_next and number != reader.after + 1:
-                # What was under way when the connection broke is lost to this reader.
+                # Messages in transit when the connection broke are lost to this reader.
                 await self._drop(queue)
                 break
             reader.after, reader.expects_next = number, True
             found.append((Position(reader.born, number), message.data))
         return found
 
-    async def _reader(self, queue: Queue, after: Position) -> _Reader:
-        """The reader that goes on behind a position."""
-        born = await self._born(queue)
+    async def _reader(self, queue: Queue, after: Position) -> _Consumer:
+        """Return the reader that continues after a position."""
+        born = await self._created(queue)
         wanted = after.sequence if after.born == born else 0
         reader = self._readers.get(queue)
         if reader is not None and (reader.born, reader.after) == (born, wanted):
@@ -351,7 +358,7 @@ class Broker:
         await self._drop(queue)
         last = await self._last(queue)
         if last.born == after.born and last.sequence < after.sequence:
-            # A cluster of servers may give a queue back under its name, without what it held.
+            # A cluster of servers may restore a queue under its name, without its messages.
             await self._delete(queue)
             last = await self._last(queue)
         start = wanted if last.born == born else 0
@@ -368,11 +375,11 @@ class Broker:
         messages = await self._connection.jetstream.pull_subscribe_bind(
             consumer=consumer.name, stream=name
         )
-        reader = _Reader(last.born, consumer.name, messages, start, expects_next=False)
+        reader = _Consumer(last.born, consumer.name, messages, start, expects_next=False)
         self._readers[queue] = reader
         return reader
 
-    async def _check(self, queue: Queue, reader: _Reader) -> None:
+    async def _check(self, queue: Queue, reader: _Consumer) -> None:
         """Drop a reader that the broker has forgotten."""
         await self._connection.ready()
         try:
@@ -383,7 +390,7 @@ class Broker:
             await self._drop(queue)
 
     async def _drop(self, queue: Queue) -> None:
-        """Begin to read anew with the next call."""
+        """Drop the reader; the next call creates a new one."""
         self._births.pop(queue, None)
         reader = self._readers.pop(queue, None)
         if reader is not None:
@@ -393,9 +400,9 @@ class Broker:
     async def _remove(self, queue: Queue, through: Position) -> None:
         await self._connection.ready()
         name = _stream_name(queue, through.born)
-        with suppress(NotFoundError):  # of another birth
+        with suppress(NotFoundError):  # of another creation of the queue
             told = await self._connection.jetstream.stream_info(name)
-            # Up to 1 would be all that there is; beyond the last, numbers would be left out.
+            # Up to 1 would purge everything; beyond the last message, numbers would be skipped.
             if 0 < through.sequence <= told.state.last_seq:
                 await self._connection.jetstream.purge_stream(name, seq=through.sequence + 1)
 
@@ -426,7 +433,7 @@ class Broker:
                 subject, content, timeout=self._connection.answer_seconds
             )
 
-    async def _told(self, name: str, stream: str) -> bytes | None:
+    async def _directory_entry(self, name: str, stream: str) -> bytes | None:
         await self._connection.ready()
         with suppress(NotFoundError):
             found = await self._connection.jetstream.get_last_msg(
@@ -441,5 +448,5 @@ def _prefix(queue: Queue) -> str:
 
 
 def _stream_name(queue: Queue, born: int) -> str:
-    """What JetStream calls a queue that was born at that time."""
+    """Return the JetStream name of a queue that was created at that time."""
     return f"{_prefix(queue)}-{born}"

@@ -1,4 +1,4 @@
-"""A connection to NATS, for threads: an event loop of its own, which connects again for ever."""
+"""Connection to NATS for threads, with its own event loop; it reconnects without end."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _MOST_PATIENCE: Final = 30.0
 _PAUSE: Final = 0.01
 _REFUSAL: Final = "Authorization"
 ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError, *UNREADABLE)
-"""What the client raises where the broker does not answer, refuses, or says what is no answer."""
+"""Errors of the client if the broker does not answer, refuses, or sends an invalid answer."""
 _NO_ROOM: Final = 10028
 _FULL: Final = {10077, 10023}
-"""Codes of a full queue, and of a server whose memory is full."""
+"""Error codes for a full queue and for a server whose memory is full."""
 
 T = TypeVar("T")
 
 
 class BrokerConnection:
-    """To a broker that may be away; what is called waits at most `patience` for it.
+    """Connection to a broker that may be away; each call waits at most `patience` for it.
 
     Args:
-        servers: `nats://HOST:PORT`, or `tls://`; any of them will do.
-        credentials: the path of a file of credentials, as `nsc` writes it; needs `nkeys`.
+        servers: `nats://HOST:PORT` or `tls://HOST:PORT`; one, or several of which any will do.
+        credentials: path of a credentials file as written by `nsc`; needs `nkeys`.
         patience: seconds to wait for a broker that does not answer, at most 30.
-        broke: is called in the event loop when a connection has ended.
+        broke: called in the event loop when a connection has ended.
 
     Raises:
-        InputError: there is no such file, or no library for it, or the patience is none.
+        InputError: the file or the library for it is missing, or `patience` is out of range.
     """
 
     answer_seconds: ClassVar[float] = 2.0
-    """For so long one request waits for its answer."""
+    """Seconds that one request waits for its answer."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class BrokerConnection:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run it in the thread of the event loop; what goes wrong is a `BrokerError`."""
+        """Run a coroutine in the thread of the event loop; its failures become `BrokerError`."""
 
-        async def told() -> T:
+        async def translated() -> T:
             try:
                 return await coroutine
             except PanPrivacyError:
@@ -95,10 +95,10 @@ class BrokerConnection:
             coroutine.close()
             message = "the broker was closed"
             raise BrokerError(message)
-        return asyncio.run_coroutine_threadsafe(told(), self._loop)
+        return asyncio.run_coroutine_threadsafe(translated(), self._loop)
 
     def close(self) -> None:
-        """Let go of the connection; may be called again."""
+        """Close the connection; may be called again."""
         if self._loop.is_closed():
             return
         with suppress(Exception):
@@ -109,11 +109,12 @@ class BrokerConnection:
             self._loop.close()
 
     async def ready(self) -> int:
-        """Wait for a connection, and begin one if there is none; how long a message may be."""
+        """Wait for a connection, starting one if necessary, and return the maximum message size."""
         until = time.monotonic() + self.patience
         while not self._client.is_connected:
             if self._connecting is None or (self._connecting.done() and self._client.is_closed):
-                # The client gives up for ever where a server refuses something; so it is made anew.
+                # The client gives up for good if a server refuses something, so it is created
+                # again.
                 self._connecting = asyncio.create_task(self._connect())
             if time.monotonic() > until:
                 raise NatsTimeoutError
@@ -133,7 +134,7 @@ class BrokerConnection:
 
     async def _connect(self) -> None:
         self._client, self._problem = new_client(), ""
-        with suppress(*ERRORS):  # `ready` begins again
+        with suppress(*ERRORS):  # `ready` tries again
             await self._client.connect(
                 self._servers,
                 name="panprivacy",
@@ -147,14 +148,14 @@ class BrokerConnection:
             )
 
     async def _note(self, error: Exception) -> None:
-        """Keep why there is no connection; one that is refused breaks as well, which says less."""
+        """Store why there is no connection; a refusal says more than the break that follows it."""
         if _REFUSAL not in self._problem:
             words = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else ""
             said = words or str(error).removeprefix("nats: ")
             self._problem = said or type(error).__name__
 
     async def _closed(self) -> None:
-        with suppress(Exception):  # whatever is wrong, nothing may wait on for an answer
+        with suppress(Exception):  # whatever fails, nothing may continue to wait for an answer
             await self._client.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
@@ -162,7 +163,7 @@ class BrokerConnection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _refused(self, error: BaseException) -> BrokerError:
-        """Why the broker does not do it."""
+        """Build the error that says why the broker does not do what was requested."""
         where = ", ".join(urlsplit(server).netloc.rpartition("@")[2] for server in self._servers)
         reason = error.description if isinstance(error, APIError) else self._problem
         code = error.err_code if isinstance(error, APIError) else None
@@ -184,5 +185,5 @@ class BrokerConnection:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a queue, or the memory of a server, is full."""
+    """Return whether a queue, or the memory of a server, is full."""
     return isinstance(error, APIError) and error.err_code in _FULL

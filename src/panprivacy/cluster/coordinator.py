@@ -1,7 +1,7 @@
-"""Keeps the appointments of a cluster, as `Keeper` does those of one process.
+"""Coordinator of a cluster: runs what is due, like `Keeper` in a single process.
 
-One thread looks what the shards have told, has each stream make the releases that are due, and
-tells those who wait for it that what they sent is in sealed states.
+One thread reads the reports of the shards, has each stream make the releases that are due, and
+notifies the waiting senders once their rows are in sealed states.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shards import Shards
-from panprivacy.cluster.vault import GoneError, Told
-from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.cluster.vault import GoneError, ShardReport
+from panprivacy.ground.hygiene.wiping import wipe_traces
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.served import Tell
 
 _QUICK: Final = 0.05
-"""Seconds to the next look while somebody waits."""
+"""Seconds to the next check while a sender waits."""
 _SLOW: Final = 1.0
 _DIRECTORY_SECONDS: Final = 5.0
 _OLD_SECONDS: Final = 15.0
-"""After which it is told that a shard tells nothing."""
+"""Seconds after which a shard without reports is shown as a trouble."""
 _ENDED: Final = "the cluster has stopped"
 _LOST: Final = "the broker was started anew, and may have lost it"
 
 _Place = tuple[str, int]
-"""A stream, and a shard of it."""
+"""A stream, and the number of one of its shards."""
 
 
 class Coordinator:
-    """Has the streams release, and knows what is in sealed states.
+    """Coordinator that has the streams release, and knows which messages are in sealed states.
 
     Args:
-        shards: count.
-        releasers: one of each stream.
-        gateway: sends to the shards.
-        looks: what is looked at every second, by what it is; it raises if something is wrong.
+        shards: the shards.
+        releasers: one for each stream.
+        gateway: sends rows to the shards.
+        looks: checks to run every second, by name; a check raises if something is wrong.
 
     Attributes:
-        gone: why this cannot go on, and has told the process to stop; None while it can.
+        gone: why the coordinator has stopped the process; None while it can continue.
     """
 
     durable = True
@@ -62,7 +62,7 @@ class Coordinator:
         self._shards, self._releasers, self._gateway = shards, releasers, gateway
         self._looks = looks
         self._troubles = Troubles()
-        self._told: Mapping[int, Mapping[str, Told]] = {}
+        self._told: Mapping[int, Mapping[str, ShardReport]] = {}
         self._positions: dict[_Place, Position] = {}
         self._moved: dict[int, float] = {}
         self._written: float | None = None
@@ -75,29 +75,29 @@ class Coordinator:
 
     @property
     def written(self) -> float | None:
-        """When all shards had told of a sealed state, in seconds since 1970."""
+        """Time at which every shard had reported a sealed state, in seconds since 1970."""
         return self._written
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What does not work at the moment, by what it is."""
+        """The current troubles, by name."""
         return {**self._troubles.known, **self._gateway.troubles, **self._missing()}
 
     def attempt(self, what: str, work: Callable[[], None]) -> str | None:
-        """Do something, and keep the reason if it fails: the cluster goes on."""
+        """Run a task and store the reason if it fails: the cluster continues."""
         return self._troubles.attempt(what, work)
 
     def look(self) -> bool:
-        """Ask the vault what the shards have told; whether all of them have.
+        """Read the reports of the shards from the vault; return whether all shards have reported.
 
         Raises:
-            GoneError: the vault does not answer, and will not any more.
+            GoneError: the vault does not answer, and never will.
             StoreError: it does not answer now.
         """
-        self._told = self._shards.told()
+        self._told = self._shards.report()
         now = time.time()
-        for shard, told in self._told.items():
-            for stream, one in told.items():
+        for shard, report in self._told.items():
+            for stream, one in report.items():
                 place, position = (stream, shard), one["position"]
                 if self._positions.get(place) != position:
                     self._positions[place], self._moved[shard] = position, now
@@ -109,14 +109,14 @@ class Coordinator:
         return everyone
 
     def start(self) -> None:
-        """Begin."""
+        """Start the releasers, the gateway and the thread."""
         for releaser in self._releasers:
             releaser.begin()
         self._gateway.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what has come, have the shards seal it, and end."""
+        """Send the rows taken in so far, have the shards seal them, and end."""
         if self._thread.ident is None:
             return
         self._gateway.stop()
@@ -126,15 +126,15 @@ class Coordinator:
         self._tell_the_end()
 
     def hurry(self) -> None:
-        """Nothing to do: the shards seal on a clock of their own."""
+        """Do nothing: the shards seal on their own clock."""
 
     def after_next(self, tell: Tell, since: float) -> None:
-        """Be told, once, when all that was sent by now is in sealed states.
+        """Call `tell` once, when everything sent by now is in sealed states.
 
-        Where queues are now tells nothing of what went into those that were there before.
+        A queue that was created again since `since` does not show what went into the earlier one.
         """
         with self._lock:
-            ended, wanted = self._ended, self._gateway.sent()
+            ended, wanted = self._ended, self._gateway.last_positions()
             lost = self._gateway.reborn >= since
             if not ended and not lost:
                 self._waiting.append((tell, wanted))
@@ -142,11 +142,11 @@ class Coordinator:
         tell(_ENDED if ended else _LOST)
 
     def advance(self) -> None:
-        """Look at the shards once, and do what is due."""
+        """Read the reports of the shards once, and do what is due."""
         self.attempt("vault", self._look)
         for one in self._releasers:
-            told = {shard: of[one.name] for shard, of in self._told.items() if one.name in of}
-            self.attempt(f"stream {one.name}", lambda one=one, told=told: one.advance(told))  # type: ignore[misc]
+            report = {shard: of[one.name] for shard, of in self._told.items() if one.name in of}
+            self.attempt(f"stream {one.name}", lambda one=one, report=report: one.advance(report))  # type: ignore[misc]
 
     def _look(self) -> None:
         try:
@@ -159,7 +159,7 @@ class Coordinator:
         looked = put_up = -math.inf
         while True:
             self.advance()
-            if self.gone is not None:  # nobody would ever count what is taken in
+            if self.gone is not None:  # nobody would count the rows taken in
                 self._tell_the_end()
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
@@ -175,7 +175,7 @@ class Coordinator:
                 return
 
     def _pause(self) -> float:
-        """Seconds until something is due."""
+        """Return the seconds until something is due."""
         if self._waiting or any(one.busy for one in self._releasers):
             return _QUICK
         due = [one.deadline() - time.time() for one in self._releasers]
@@ -195,14 +195,14 @@ class Coordinator:
                     self._waiting.append((tell, wanted))
 
     def _tell_the_end(self) -> None:
-        """What waits for a sealed state, or will, waits in vain."""
+        """Notify all current and future waiters that no sealed state will come."""
         with self._lock:
             self._ended, waiting, self._waiting = True, self._waiting, []
         for tell, _ in waiting:
             tell(_ENDED)
 
     def _missing(self) -> dict[str, str]:
-        """The shards that tell nothing, or for which a release waits."""
+        """Return the shards that report nothing, or for which a release waits."""
         now = time.time()
         silent = {
             shard

@@ -1,8 +1,9 @@
-"""What publishers have to know of a stream: the keys of its shards, and who belongs to which.
+"""Directory of a stream for publishers: the public keys of its shards, and the routing.
 
-The coordinator puts it up in the broker, and puts it up again now and then, as the broker's memory
-may be lost. It is public, and not signed: whoever may write it can have publishers seal to keys of
-his own. So only the coordinator may: `docs/guarantees/envelopes.md` shows the permissions.
+The coordinator publishes it in the broker, and again from time to time, because the broker may
+lose its memory. It is public and not signed: anybody who may write it can make publishers seal to
+keys of their own. So only the coordinator may: `docs/guarantees/envelopes.md` shows the
+permissions.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from panprivacy.cluster.envelopes import KEY_BYTES
 from panprivacy.cluster.queues import BrokerError, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PanPrivacyError
-from panprivacy.sources.columns import Prefixes
+from panprivacy.intake.sources.columns import Prefixes
 
 USER: Final = "user"
 COLUMNS: Final = (USER, "delta", "group", "side")
-"""What columns hold, in the order in which batches have them; users are in all."""
+"""Contents of columns, in the order of the columns of a batch; every batch has users."""
 
 
 class Directory(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one stream.
+    """Directory of the shard keys of one stream.
 
     Args:
-        key: of the routing.
+        key: the key of the routing.
         numbered: whether ids number the users of a universe.
-        columns: what each column of a batch holds, some of `COLUMNS` in their order.
+        columns: the content of each column of a batch, some of `COLUMNS` in their order.
         publics: the public key of each shard.
-        addresses: how much of the IP addresses counts that users are; None if they are none.
+        addresses: prefix lengths that identify a user if users are IP addresses; else None.
     """
 
     key: bytes
@@ -41,7 +42,7 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Prefixes | None = None
 
     def put_up(self, broker: Broker, name: str, stream: str) -> None:
-        """Put it up in the broker.
+        """Publish this directory in the broker.
 
         Raises:
             BrokerError: the broker does not answer, or refuses.
@@ -50,13 +51,13 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, broker: Broker, name: str, stream: str) -> Self:
-        """What the coordinator has put up.
+        """Return the directory that the coordinator has published.
 
         Raises:
-            BrokerError: the broker does not answer, or has none that can be read.
+            BrokerError: the broker does not answer, or has no readable directory.
         """
-        content = broker.told(name, stream)
-        if not content:  # or it was taken down
+        content = broker.directory_entry(name, stream)
+        if not content:  # or it was withdrawn
             message = f"the broker has no directory of {stream}: no cluster {name} counts it now"
             raise BrokerError(message)
         try:
@@ -75,14 +76,14 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def router(self) -> Router:
-        """Says which shard counts a row.
+        """Return the router, which assigns rows to shards.
 
         Raises:
-            PlanError: the key is none, or there are too few or too many shards.
+            PlanError: the key is invalid, or there are too few or too many shards.
         """
         return Router(len(self.publics), self.key, numbered=self.numbered)
 
     def queues(self, name: str, stream: str) -> list[Queue]:
-        """Of all shards."""
+        """Return the queues of all shards."""
         shards = len(self.publics)
         return [Queue(name, stream, shards, shard) for shard in range(shards)]

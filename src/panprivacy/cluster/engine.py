@@ -1,4 +1,4 @@
-"""The parts of a coordinator and its gateway, put together from a configuration."""
+"""Construction of a coordinator and its gateway from a configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import GoneError
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.programs.counting import numbered
+from panprivacy.intake.programs.counting import numbered
 from panprivacy.service.batches import Reception
 from panprivacy.service.config.config import CheckpointConfig, Config
 from panprivacy.service.engine import Engine, looked_after
@@ -32,15 +32,15 @@ _PAUSE: Final = 0.05
 
 
 class ClusterEngine(Engine):
-    """Sends what comes to the shards of a cluster, and makes its releases.
+    """Engine that sends incoming rows to the shards of a cluster, and makes its releases.
 
     Args:
-        config: that `check` lets through.
-        file: where it is, if its tokens are to be followed.
-        store: where releases are.
-        record: what the coordinator must not forget.
+        config: a configuration that passes `check`.
+        file: path of the configuration, if its tokens are to be followed.
+        store: the store of the releases.
+        record: the record of the coordinator.
         broker: has the queues.
-        shards: count; they have been started.
+        shards: the shards, already started.
 
     Attributes:
         shards: the same.
@@ -98,10 +98,10 @@ class ClusterEngine(Engine):
         super().__init__(config, store, pulse, streams, self.coordinator, tokens)
 
     def wait_for_shards(self) -> None:
-        """Until all of them have begun.
+        """Wait until all shards have started.
 
         Raises:
-            PlanError: they do not.
+            PlanError: they have not started in time.
         """
         until = time.monotonic() + self._patience
         while time.monotonic() < until:
@@ -111,7 +111,7 @@ class ClusterEngine(Engine):
                     return
             except GoneError:
                 raise
-            except StoreError:  # the vault is about to begin
+            except StoreError:  # the vault is still starting
                 pass
             if troubles := self._troubles_of_beginning():
                 raise PlanError(troubles)
@@ -121,20 +121,20 @@ class ClusterEngine(Engine):
         raise PlanError(message)
 
     def finish(self, seconds: float | None = None) -> None:
-        """Make all releases that are due, and have the shards forget what they contributed.
+        """Make all releases that are due, and have the shards forget their contributions.
 
-        Nobody may send meanwhile: what came after the last cut would be in no release.
+        Nobody may send in the meantime: rows after the last cut would be in no release.
 
         Args:
-            seconds: how long that may take; `start_patience` by default.
+            seconds: maximum duration; `start_patience` by default.
 
         Raises:
-            PlanError: that takes too long; a shard or the store does not answer; or somebody sends.
-                If that was so from the beginning, nothing has changed.
+            PlanError: it takes too long; a shard or the store does not answer; or somebody sends.
+                If somebody sent from the beginning, nothing has changed.
         """
-        for name in self._queues:  # no publisher begins from here on
+        for name in self._queues:  # no publisher starts after this
             self._broker.tell(self._config.cluster.name, name, b"")
-        before = {name: self._ends(name) for name in self._queues}
+        before = {name: self._last_positions(name) for name in self._queues}
         self.wait_for_shards()
         self._check_quiet(before, "stop that first, and start this again")
         until = time.monotonic() + (self._patience if seconds is None else seconds)
@@ -158,23 +158,23 @@ class ClusterEngine(Engine):
         )
 
     def _check_quiet(self, known: Mapping[str, Sequence[Position]], advice: str) -> None:
-        """Refuse to go on if anything was sent since the queues were so far."""
+        """Check that nothing was sent since the queues were at these positions."""
         for name, through in known.items():
-            if self._ends(name) != list(through):
+            if self._last_positions(name) != list(through):
                 message = f"somebody still sends to the {len(through)} shards of {name}: {advice}"
                 raise PlanError(message)
 
     def _forget_names(self) -> None:
-        """The shards have begun, so the names of batches are in states that the vault has."""
+        """Forget the names of batches: the shards have started, so stored states have them."""
         if self._record.record.names:
             with self._record.changing() as record:
                 record.names = {}
 
-    def _ends(self, stream: str) -> list[Position]:
+    def _last_positions(self, stream: str) -> list[Position]:
         return [self._broker.last(queue) for queue in self._queues[stream]]
 
     def _troubles_of_beginning(self) -> str:
-        """Why a shard cannot begin, if one says so."""
+        """Return why a shard cannot start, if one reports a reason."""
         for shard in range(self._record.record.shards):
             try:
                 found: Mapping[str, str] = self.shards.ask(shard, "troubles").result(self._patience)
@@ -186,7 +186,7 @@ class ClusterEngine(Engine):
 
 
 def queues_of(config: Config, shards: int) -> dict[str, list[Queue]]:
-    """The queues of each stream."""
+    """Return the queues of each stream."""
     name = config.cluster.name
     return {
         stream: [Queue(name, stream, shards, shard) for shard in range(shards)]
@@ -195,10 +195,13 @@ def queues_of(config: Config, shards: int) -> dict[str, list[Queue]]:
 
 
 def check(config: Config, shards: int) -> CheckpointConfig:
-    """Raise `PlanError` unless the configuration can be counted by so many shards.
+    """Check that the configuration can be counted by this number of shards.
 
     Returns:
-        Where states are sealed to.
+        The configuration of the checkpoint.
+
+    Raises:
+        PlanError: it cannot.
     """
     if not 1 <= shards <= _MOST_SHARDS:
         message = f"--shards must be 1 to {_MOST_SHARDS:,}"

@@ -1,12 +1,12 @@
-"""Envelopes: what is published is encrypted to a key of the shard that counts it.
+"""Envelopes: each published message is encrypted to a key of the shard that counts it.
 
 This is HPKE (RFC 9180) in base mode, one message for each key: DHKEM(X25519, HKDF-SHA256),
-HKDF-SHA256, AES-256-GCM. The subject of the queue is the `info` of HPKE, so a message that somebody
-moves to another queue cannot be opened there. `cryptography` has HPKE as well, but draws keys from
-a generator that stays in memory, and gives out plaintexts that cannot be overwritten.
+HKDF-SHA256, AES-256-GCM. The subject of the queue is the `info` of HPKE, so a message that was
+moved to another queue cannot be opened there. `cryptography` has HPKE as well, but draws keys from
+a generator that stays in memory, and returns plaintexts that cannot be overwritten.
 
 An envelope is `recipient (8) | encapsulated key (32) | ciphertext | tag (16)`: the first bytes of
-the shard's public key tell which of its keys opens it.
+the shard's public key identify the key that opens it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError
-from panprivacy.noise import wipe
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.privacy.noise import wipe
 
 KEY_BYTES: Final = 32
-"""Of a public key, and of a private one."""
+"""Size of a public key, and of a private key."""
 PACKED_BYTES: Final = 2 * KEY_BYTES
-"""Of an `Opener`."""
+"""Size of a packed `Opener`."""
 
 _RECIPIENT_BYTES: Final = 8
 _FRONT: Final = _RECIPIENT_BYTES + KEY_BYTES
 _TAG_BYTES: Final = 16
 ENVELOPE_BYTES: Final = _FRONT + _TAG_BYTES
-"""By so many an envelope is longer than what it holds."""
+"""Size of an envelope beyond its content."""
 
 Sealed = bytes | memoryview
 """An envelope."""
@@ -45,19 +45,19 @@ _NONE: Final = bytes(KEY_BYTES)
 
 
 def seal(plain: bytearray, public: bytes, subject: str) -> bytes:
-    """Encrypt to a shard, and overwrite what was encrypted.
+    """Encrypt to a shard, and overwrite the plaintext.
 
-    Guarantee: under a key that is drawn for this message alone, and that nobody keeps: not even
-    who has sealed it can open it. Who has neither private key learns its length, if the
+    Guarantee: the key is drawn for this message alone and not stored: not even the sender can open
+    the envelope. Anybody who has neither private key learns only its length, if the
     gap-Diffie-Hellman problem of X25519 is hard and AES-256-GCM is an AEAD (RFC 9180, 9.1).
 
     Args:
-        plain: is overwritten.
-        public: of the shard, 32 bytes.
-        subject: of the queue; the envelope opens for no other one.
+        plain: the plaintext, which is overwritten.
+        public: the public key of the shard, 32 bytes.
+        subject: the subject of the queue; the envelope opens for no other queue.
 
     Raises:
-        InputError: the public key is none; then nothing is overwritten.
+        InputError: the public key is invalid; then nothing is overwritten.
 
     Reference: R. Barnes, K. Bhargavan, B. Lipp, C. Wood, "Hybrid Public Key Encryption", RFC 9180,
     2022, sections 4.1, 5.1 and 6.1.
@@ -78,10 +78,10 @@ def seal(plain: bytearray, public: bytes, subject: str) -> bytes:
 
 
 class Opener:
-    """The private keys of a shard: the one of now, and the one before.
+    """The private keys of a shard: the current one and the previous one.
 
-    Guarantee: what was sealed to a key that has been rotated out twice is opened by nobody who sees
-    this afterwards.
+    Guarantee: an envelope sealed to a key that has been rotated out twice cannot be opened by an
+    intruder who sees this afterwards.
     """
 
     __slots__ = ("_keys",)
@@ -91,20 +91,20 @@ class Opener:
 
     @property
     def public(self) -> bytes:
-        """The public key of now, 32 bytes."""
+        """The current public key, 32 bytes."""
         return self._keys[0].public_key().public_bytes_raw()
 
     def open(self, sealed: Sealed, subject: str, into: memoryview | None = None) -> memoryview:
-        """What an envelope holds; to be overwritten by who has read it.
+        """Return the content of an envelope, which the caller overwrites after reading it.
 
         Args:
             sealed: an envelope.
-            subject: of the queue that it came out of.
-            into: memory to decrypt it into, at least as long; None for new one.
+            subject: the subject of the queue that it came from.
+            into: memory for the plaintext, at least as long; None to allocate new memory.
 
         Raises:
-            InputError: it is none, it is damaged, or for another shard, queue or time. It is
-                public what it was.
+            InputError: it is no envelope, is damaged, or is for another shard, queue or time. The
+                message is public.
         """
         view = memoryview(sealed)
         if len(view) < ENVELOPE_BYTES:
@@ -126,28 +126,28 @@ class Opener:
             secret, nonce = _schedule(shared, encapsulated + public, subject)
             AESGCM(secret).decrypt_into(nonce, view[_FRONT:], None, plain)
         except (InvalidTag, ValueError):
-            wipe(np.frombuffer(plain, np.uint8))  # what a liar has changed was decrypted into it
+            wipe(np.frombuffer(plain, np.uint8))  # a forged message was decrypted into it
             message = "this envelope is damaged, or was sealed for another queue"
             raise InputError(message) from None
         return plain
 
     def rotate(self) -> None:
-        """Draw a new key, and forget the one before: after all that was sealed to it is counted.
+        """Draw a new key and forget the previous one, whose messages must have been counted.
 
-        A state that holds the new one must be on disk before others are told its public key.
+        A state with the new key must be on disk before its public key is published.
         """
         self._keys = [_drawn(), self._keys[0]]
 
     def packed(self) -> bytes:
-        """Both keys, 64 bytes; zeros where there is none before. Who has these opens envelopes."""
+        """Return both keys, 64 bytes; zeros if there is no previous key. They open envelopes."""
         return b"".join(key.private_bytes_raw() for key in self._keys).ljust(PACKED_BYTES, b"\0")
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """The keys that `packed` gave.
+        """Return the opener whose `packed` keys these are.
 
         Raises:
-            InputError: they are none.
+            InputError: the keys are damaged.
         """
         parts = packed[:KEY_BYTES], packed[KEY_BYTES:]
         if len(packed) != PACKED_BYTES or parts[0] == _NONE:
@@ -163,7 +163,7 @@ def _drawn() -> X25519PrivateKey:
 
 
 def _schedule(shared: bytes, kem_context: bytes, subject: str) -> tuple[bytes, bytes]:
-    """The key and the nonce of the only message, from the shared point (RFC 9180, 4.1 and 5.1)."""
+    """Return key and nonce of the only message, from the shared point (RFC 9180, 4.1 and 5.1)."""
     prk = _extract(_KEM, b"", b"eae_prk", shared)
     shared_secret = _expand(_KEM, prk, b"shared_secret", kem_context, KEY_BYTES)
     no_psk = _extract(_SUITE, b"", b"psk_id_hash", b"")
@@ -174,11 +174,11 @@ def _schedule(shared: bytes, kem_context: bytes, subject: str) -> tuple[bytes, b
 
 
 def _extract(suite: bytes, salt: bytes, label: bytes, material: bytes) -> bytes:
-    """`LabeledExtract`."""
+    """Return the HPKE `LabeledExtract`."""
     return digest(salt, _LABEL + suite + label + material, "sha256")
 
 
 def _expand(suite: bytes, key: bytes, label: bytes, context: bytes, length: int) -> bytes:
-    """`LabeledExpand`, of at most one block."""
+    """Return the HPKE `LabeledExpand`, at most one block."""
     labelled = length.to_bytes(2, "big") + _LABEL + suite + label + context
     return digest(key, labelled + b"\1", "sha256")[:length]

@@ -1,7 +1,8 @@
-"""Takes in what is sent to a cluster: checks it, divides it by shard, and sends it in rounds.
+"""Gateway of a cluster: checks incoming rows, divides them by shard, and sends them in rounds.
 
-What comes is checked whole before any of it leaves. Each tick, whether or not anything came, every
-shard of a stream gets a message, all of one length: which rows go where does not show.
+A request is checked completely before any part of it is sent. At each tick, even if nothing came,
+every shard of a stream gets a message, all of one length: the traffic does not show which rows go
+where.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from panprivacy.cluster.queues import BrokerError, Position, Queue
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import without_frames
-from panprivacy.guarantee import Guarantee
-from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Columns, Nulls, with_users
-from panprivacy.service.batches import ID_BYTES, BusyError, Outcome, Reception, Sent
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.programs.intake import Columns, Nulls, with_users
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.privacy.guarantee import Guarantee
+from panprivacy.service.batches import ID_BYTES, BusyError, Outcome, Reception, Submission
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
-from panprivacy.service.served import Announced, Later, Shown, described
+from panprivacy.service.served import Announced, Later, WindowFacts, described
 
 _NOT_TAKEN: Final = (
     "the broker does not take it, and the journal says why; some of it may be counted: come again "
@@ -47,10 +48,10 @@ _EXPOSED: Final = (
 
 
 class _Sending:
-    """What is known of what is sent to one stream.
+    """State of the sending to one stream.
 
     Args:
-        shards: how many there are.
+        shards: number of shards.
     """
 
     def __init__(self, shards: int) -> None:
@@ -60,7 +61,7 @@ class _Sending:
         self.troubles = Troubles()
 
     def hear(self, outcome: Sequence[Position] | BrokerError) -> None:
-        """Know where a round is, or why the broker does not have it."""
+        """Record the positions of a round, or why the broker does not have it."""
         if isinstance(outcome, BrokerError):
             self.troubles.attempt("broker", _raiser(outcome))
             return
@@ -74,13 +75,13 @@ class _Sending:
 
 
 class Gateway:
-    """Sends what comes to all streams of a cluster, in rounds.
+    """Gateway that sends incoming rows to all streams of a cluster, in rounds.
 
     Args:
         broker: has the queues.
-        name: of the cluster.
-        streams: what checks the rows of each, by name.
-        routers: of each.
+        name: the name of the cluster.
+        streams: the receptions that check the rows of each stream, by name.
+        routers: the router of each stream.
     """
 
     def __init__(
@@ -108,18 +109,18 @@ class Gateway:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What does not work at the moment, by what it is."""
+        """The current troubles, by name."""
         return {
             what: why for one in self._sending.values() for what, why in one.troubles.known.items()
         }
 
     def know(self, stream: str, shard: int, public: bytes) -> None:
-        """Seal what goes to a shard to this key from now on."""
+        """Set the key to which messages to a shard are sealed from now on."""
         if stream in self._sending:
             self._sending[stream].publics[shard] = public
 
     def put_directory_up(self) -> None:
-        """Tell other publishers the keys of now.
+        """Publish the current keys to other publishers.
 
         Raises:
             BrokerError: the broker does not take it.
@@ -134,8 +135,8 @@ class Gateway:
                 addresses=columns.wanted()[COLUMNS.index(USER)].address,
             ).put_up(self._broker, self._name, stream)
 
-    def sent(self) -> dict[tuple[str, int], Position]:
-        """How far each queue is, by what was sent from here."""
+    def last_positions(self) -> dict[tuple[str, int], Position]:
+        """Return the latest position in each queue of the rounds sent from here."""
         return {
             (stream, shard): position
             for stream, one in self._sending.items()
@@ -144,17 +145,17 @@ class Gateway:
 
     @property
     def reborn(self) -> float:
-        """When a queue was first found to be born anew last, by `time.monotonic`."""
+        """Time, by `time.monotonic`, at which a new creation of a queue was last detected."""
         return max(one.reborn for one in self._sending.values())
 
     def put(self, stream: str, batches: Sequence[pa.RecordBatch], name: bytes | None) -> Later:
-        """Have batches that were checked go with the next round of a stream.
+        """Put batches that were checked into the next round of a stream.
 
         Returns:
-            Is told when the broker has them, or why it has not: a `StoreError`.
+            A future that completes when the broker has them, or fails with a `StoreError`.
 
         Raises:
-            BrokerError: the cluster stops.
+            BrokerError: the cluster is stopping.
         """
         later: Later = Future()
 
@@ -162,7 +163,8 @@ class Gateway:
             error = sent.exception()
             if error is None:
                 later.set_result(True)
-            elif isinstance(error, BrokerError):  # its words name a host, which is no client's
+            # its message names a host, which clients must not see
+            elif isinstance(error, BrokerError):
                 later.set_exception(StoreError(_NOT_TAKEN))
             else:
                 later.set_exception(error)
@@ -171,25 +173,25 @@ class Gateway:
         return later
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start all rounds."""
         for one in self._rounds.values():
             one.start()
 
     def stop(self) -> None:
-        """Send what is there, and end."""
+        """Send what is pending, and end."""
         for one in self._rounds.values():
             one.stop()
 
 
 class ClusterStream:
-    """A stream of a cluster, as `Stream` is one of a process: for those who send to it and ask it.
+    """Stream of a cluster, for senders and readers, as `Stream` is of a single process.
 
     Args:
-        reception: checks what comes, as the shards do.
-        counting: statistics like those of the shards, with which nothing is counted.
-        gateway: sends it.
-        releaser: makes releases.
-        store: where releases are.
+        reception: checks incoming rows, as the shards do.
+        counting: statistics like those of the shards, which count nothing.
+        gateway: sends the rows.
+        releaser: makes the releases.
+        store: the store of the releases.
         exposed: whether the private key stays in the environment of the shards.
     """
 
@@ -212,87 +214,88 @@ class ClusterStream:
 
     @property
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """The columns that are read of each row."""
         return self._reception.columns
 
     @property
     def ends(self) -> datetime:
-        """When the current window ends."""
+        """End of the current window."""
         return self._releaser.ends
 
     @property
     def looks_left(self) -> int:
-        """How many intrusions may still be announced to the current window."""
+        """Number of intrusions that may still be announced to the current window."""
         if not self.config.intrusions:
             return 0
-        with suppress(StoreError):  # what was known last holds till then
+        with suppress(StoreError):  # the last known number holds until then
             self._announced = self._releaser.announced()
         return self.config.intrusions - self._announced
 
     def begin(self) -> None:
-        """Nothing to do: the coordinator begins."""
+        """Do nothing: the coordinator starts the stream."""
 
     def mark_incomplete(self) -> None:
-        """Mark the current window incomplete: something that came in it was not counted."""
+        """Mark the current window incomplete: some of its events were not counted."""
         self._releaser.mark_incomplete()
 
     def begun(self) -> int:
-        """How many windows that end with the current one the ledger has, without it."""
+        """Return how many other windows in the ledger end when the current one does."""
         return len(self._store.starts(self.name, self.ends) - {self._releaser.began})
 
     def described(self) -> dict[str, object]:
-        """What is counted and promised, for people and programs."""
-        shown = Shown(
+        """Return the description of the statistics and their guarantee, for people and programs."""
+        shown = WindowFacts(
             began=self._releaser.began,
             ends=self.ends,
             releases=self._releaser.made,
             announced=self.config.intrusions - self.looks_left,
-            state_bytes=self._gateway.shards * self._counting.state_bytes,
+            state_bytes=self._gateway.shards * self._counting.internals.memory.state_bytes,
         )
         return described(self.name, self.config, self._counting, shown, self.guarantee)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to the users of a window."""
+        """Privacy guarantee for the users of a window."""
         promise = self._counting.guarantee.on_condition(*self._looks)
         return replace(promise, intrusions=self.config.intrusions)
 
     @staticmethod
     def new_batch_id() -> bytes:
-        """A new one: some shards may have counted what the broker did not take whole."""
+        """Return a new batch id: shards may have counted parts of what the broker refused."""
         return SystemCoins().key(ID_BYTES)
 
     def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
-        """Send all rows of one `Sent`, or none; when it returns, the broker has them.
+        """Send all rows of one `Submission`, or none; when it returns, the broker has them.
 
         Raises:
             InputError: a row cannot be counted. Nothing was sent.
             StoreError: the broker does not take it.
         """
-        (outcome,) = self.take_together([Sent(batches, batch_id)])
+        (outcome,) = self.take_together([Submission(batches, batch_id)])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome if isinstance(outcome, bool) else outcome.result()
 
     def take_together(
-        self, several: Sequence[Sent], *, wait: bool = True
+        self, several: Sequence[Submission], *, wait: bool = True
     ) -> Sequence[Outcome | Later]:
-        """Check what came at the same time, and have it go with the next round.
+        """Check concurrent requests, and put them into the next round.
 
         Args:
-            several: in any order; they must stay as they are until it is told what became of them.
-            wait: for another thread.
+            several: the requests, in any order; they must not change until their outcomes are
+                known.
+            wait: whether to wait for another thread.
 
         Returns:
-            For each, what tells when the broker has it; or why it cannot be counted.
+            For each request, a future that completes when the broker has it, or why it is refused.
 
         Raises:
-            BusyError: the caller does not wait, and would have to. Nothing was sent.
+            BusyError: `wait` is false, and the call would have to wait. Nothing was sent.
         """
         if not self._lock.acquire(blocking=wait):
             raise BusyError
         try:
-            return [self._sent(one) for one in several]
+            return [self._send(one) for one in several]
         finally:
             self._lock.release()
 
@@ -304,7 +307,7 @@ class ClusterStream:
         """Announce an intrusion; see `Releaser.announce`."""
         return self._releaser.announce(key)
 
-    def _sent(self, sent: Sent) -> Outcome | Later:
+    def _send(self, sent: Submission) -> Outcome | Later:
         try:
             self._reception.check(self._counting, sent.batches)
             batches = [self._without_nulls(batch) for batch in sent.batches]
@@ -315,14 +318,14 @@ class ClusterStream:
             return without_frames(error)
 
     def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that have a user, where others are skipped."""
+        """Return the rows that have a user, if the stream skips the others."""
         users = batch.column(COLUMNS.index(USER))
         skips = self.config.nulls is Nulls.skip and users.null_count
         return with_users(batch) if skips else batch
 
 
 def _names(columns: Columns) -> tuple[str, ...]:
-    """What is read of each row, as the directory says it."""
+    """Return the names of the columns read, as in the directory."""
     each = columns.user, columns.delta, columns.group, columns.side
     return tuple(name for name, one in zip(COLUMNS, each, strict=True) if one is not None)
 

@@ -1,8 +1,8 @@
-"""Ends the processes that a coordinator leaves behind, also if it is killed.
+"""Clean-up of the processes that a coordinator leaves behind, even if it is killed.
 
-Two processes of Ray go on for a minute after the rest of it was killed. Their parent is gone by
+Two processes of Ray run for a minute after the rest of Ray was killed. Their parent is gone by
 then, so they can no longer be found. This module is the program of a process that notes them while
-they can be. It uses nothing but the standard library: it starts at once, and takes little memory.
+it can find them. It uses only the standard library: it starts at once, and takes little memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def ended_with_this_process() -> Iterator[None]:
     with subprocess.Popen(  # noqa: S603 - this file
         program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
     ):
-        yield  # then its standard input is closed
+        yield  # on exit its standard input is closed
 
 
 def watch(ancestor: int) -> None:
@@ -46,7 +46,7 @@ def watch(ancestor: int) -> None:
             poll.unregister(noted[pid])
             os.close(noted.pop(pid))
         for pid in descendants(ancestor) - noted.keys() - {os.getpid()}:
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # it has ended in the meantime
                 noted[pid] = os.pidfd_open(pid)
                 poll.register(noted[pid], select.POLLIN)
     for place in noted.values():
@@ -55,7 +55,7 @@ def watch(ancestor: int) -> None:
 
 
 def descendants(ancestor: int) -> set[int]:
-    """The processes that descend from a process."""
+    """Return the pids of the processes that descend from a process."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

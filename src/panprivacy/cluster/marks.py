@@ -1,8 +1,8 @@
-"""Marks: public messages in the queues, each of which says where a release is cut.
+"""Marks: public messages in the queues that show where a release is cut.
 
-The coordinator puts one mark into each queue of a stream. A shard counts what is before it, and
-goes on behind it once it has contributed. So a row belongs to the window in which the broker took
-it, whatever crashes, and however late a shard hears of the cut.
+The coordinator puts one mark into each queue of a stream. A shard counts the messages before the
+mark, and continues after it once it has contributed. So a row belongs to the window in which the
+broker took it, regardless of crashes and of how late a shard learns of the cut.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from panprivacy.cluster.envelopes import Sealed
 from panprivacy.cluster.queues import Position, Queue, QueueFullError
 
 _MARK: Final = struct.Struct("<16sdQ")
-"""Shorter than any envelope."""
+"""Layout of a mark; shorter than any envelope."""
 _MAGIC: Final = b"panprivacy mark\0"
 
-Contribution = tuple[float, int]
-"""When the window of a release began, and the number of the release within it."""
+WindowRelease = tuple[float, int]
+"""Start of the window of a release, and the number of the release within the window."""
 
 Message = tuple[Position, Sealed]
-"""A message of a queue, with the position behind it."""
+"""A message of a queue, with the position after it."""
 
 
-def packed_mark(release: Contribution) -> bytes:
+def packed_mark(release: WindowRelease) -> bytes:
     """Return the message that marks a cut; the same for the same release."""
     return _MARK.pack(_MAGIC, *release)
 
 
-def read_mark(message: Sealed) -> Contribution | None:
+def read_mark(message: Sealed) -> WindowRelease | None:
     """Return the release that a message marks; None if it is no mark."""
     if len(message) != _MARK.size or bytes(message[: len(_MAGIC)]) != _MAGIC:
         return None
@@ -40,20 +40,20 @@ def read_mark(message: Sealed) -> Contribution | None:
     return window, number
 
 
-def before_mark(messages: Sequence[Message], release: Contribution) -> tuple[list[Message], bool]:
+def before_mark(messages: Sequence[Message], release: WindowRelease) -> tuple[list[Message], bool]:
     """Return the messages before the mark of a release, and whether the mark is among them."""
     found = list(takewhile(lambda one: read_mark(one[1]) != release, messages))
     return found, len(found) < len(messages)
 
 
-def put_marks(broker: Broker, queues: Iterable[Queue], release: Contribution) -> list[Position]:
-    """Mark the cut of a release in each queue; again within two minutes adds nothing.
+def put_marks(broker: Broker, queues: Iterable[Queue], release: WindowRelease) -> list[Position]:
+    """Mark the cut of a release in each queue; repeating it within two minutes adds nothing.
 
-    A queue that is full takes no mark. Its cut is where it ends now: a shard that counts beyond it
-    before it hears of the cut says so, see `ShardStream.contribute`.
+    A full queue takes no mark. Its cut is its current end: a shard that counts beyond the cut
+    before it learns of it reports that, see `ShardStream.contribute`.
 
     Returns:
-        For each queue, the position behind the last message before the mark.
+        For each queue, the position after the last message before the mark.
 
     Raises:
         BrokerError: the broker does not answer. Call again.
@@ -67,7 +67,7 @@ def put_marks(broker: Broker, queues: Iterable[Queue], release: Contribution) ->
 
 
 def _cut_of(broker: Broker, queue: Queue, message: bytes) -> Position:
-    """Mark the cut in one queue, unless it is full."""
+    """Mark the cut in one queue unless it is full; return the position of the cut."""
     try:
         (position,) = broker.publish([(queue, message)])
     except QueueFullError:

@@ -1,13 +1,14 @@
-"""What envelopes hold: parts of what was sent, in rounds that do not tell which shard counts what.
+"""Content of envelopes: parts of requests, in rounds that do not show which shard counts what.
 
-How many rows a shard gets depends on who they are of. So nothing is sent to a shard alone: in each
-round every shard gets as many messages as the others, of one length, also where nothing is for it.
+The number of rows of a shard depends on the users they are of. So no message goes to one shard
+alone: in each round every shard gets the same number of messages, of one length, even if no row
+is for it.
 
-In place of an id there is its hash, as `routing` says. A message is
-`magic (8) | number of parts (8) | parts | zeros`, and a part
+Each id is replaced by its hash, see `routing`. A message is
+`magic (8) | number of parts (8) | parts | zeros`, and a part is
 `name (16) | length (8) | numbers (8) | content`, all little-endian and aligned to 8 bytes; a name
-of zeros is none. The content is so many int64, of a stream of which ids alone are read, as they are
-read at once; or an Arrow stream, where `numbers` is 0.
+of zeros is no name. The content is `numbers` int64 values if the stream reads only ids, which are
+then read at once; or an Arrow stream, where `numbers` is 0.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ import pyarrow.ipc
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError, without_frames
-from panprivacy.ids import decoded, offset_type
-from panprivacy.noise import wipe
-from panprivacy.sources import Column, read_body
+from panprivacy.intake.sources import Column, read_body
+from panprivacy.privacy.noise import wipe
+from panprivacy.tables.ids import decoded, offset_type
 
 _MAGIC: Final = b"ppround2"
 _FRONT: Final = struct.Struct("<8sQ")
@@ -37,30 +38,30 @@ _PART: Final = struct.Struct("<16sQQ")
 _NAMELESS: Final = bytes(16)
 _WORD: Final = 8
 _END_BYTES: Final = 8
-"""With which an Arrow stream ends."""
+"""Size of the end of an Arrow stream."""
 _MOST_PART: Final = 1 << 19
-"""Longer parts are cut, always at the same rows, so that a part that is sent again has its name."""
+"""Maximum size of a part; longer ones are cut at fixed rows, so a repeated part keeps its name."""
 _SMALL_ROUND: Final = 1 << 16
-"""Up to here every shard gets the length of the whole round."""
+"""Maximum size of a round in which every shard gets the length of the complete round."""
 _LEADING_BITS: Final = 4
 _LEAST_BYTES: Final = 256
 _LEAST_MOST: Final = 1 << 13
 _PART_BYTES: Final = 512
 _COLUMN_BYTES: Final = 128
-"""More than a part and each of its columns take besides their rows."""
+"""Upper bounds of the overhead of a part, and of each of its columns, beyond the rows."""
 
 _Parts = Sequence[pa.RecordBatch | None]
-"""The rows of each shard."""
+"""The rows of each shard; None for a shard without rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Rows that are counted whole or not at all.
+class MessagePart:
+    """Rows that are counted all together or not at all.
 
     Args:
-        name: of 16 bytes, the same when it is sent again, and known to all shards; None if the
+        name: 16 bytes, the same if the part is sent again, and known to all shards; None if the
             sender gave none.
-        batches: with the columns of the stream; none where all rows are for other shards.
+        batches: the rows, with the columns of the stream; empty if all rows are for other shards.
     """
 
     name: bytes | None
@@ -68,20 +69,20 @@ class Part:
 
 
 class Round:
-    """What is sent to all shards of a stream at once.
+    """One round of messages to all shards of a stream.
 
-    Guarantee: every shard gets as many messages as the others, of the same lengths, and the same
-    names. Of a round of up to 64 KiB, lengths and names are functions of the rows and bytes that
-    were added, whoever they are of. Of a longer one lengths tell besides, within an eighth, how
-    much the shard got that got most.
+    Guarantee: every shard gets the same number of messages, of the same lengths, with the same
+    names. In a round of up to 64 KiB, lengths and names are functions of the rows and bytes that
+    were added, regardless of their users. In a longer one, lengths also show, within an eighth, the
+    size of the largest share of a shard.
 
     Args:
-        router: says which shard counts a row.
-        column: place of the ids.
-        most: bytes of an envelope, at least 8 KiB; `Broker.most_message`.
+        router: assigns rows to shards.
+        column: index of the column of ids.
+        most: maximum size of an envelope in bytes, at least 8 KiB; `Broker.most_message`.
 
     Raises:
-        InputError: messages are shorter.
+        InputError: `most` is too small.
     """
 
     def __init__(self, router: Router, column: int, most: int) -> None:
@@ -97,15 +98,15 @@ class Round:
         self._nameless: dict[pa.Schema, list[_Parts]] = {}
 
     def add(self, batches: Sequence[pa.RecordBatch], name: bytes | None = None) -> None:
-        """Add what was sent at once.
+        """Add one request.
 
         Args:
-            batches: its rows, checked; they must stay as they are until `pack` has been called.
-            name: what its sender calls it, the same when it is sent again.
+            batches: its rows, checked; they must not change until `pack` has been called.
+            name: its name given by the sender, the same if it is sent again.
 
         Raises:
             InputError: a row cannot be routed, or is longer than a message, or a column is of a
-                type that no shard reads; nothing was added.
+                type that shards do not read; nothing was added.
         """
         there = [batch for batch in batches if batch.num_rows]
         plain = [_plain(self._router.hashed(batch, self._column)) for batch in there]
@@ -121,7 +122,7 @@ class Round:
             self._nameless.setdefault(batch.schema, []).append(parts)
 
     def _add_named(self, batches: Sequence[pa.RecordBatch], name: bytes) -> None:
-        """Cut before rows are divided: so all shards keep as many names, whoever they are of."""
+        """Cut before rows are divided: so all shards store equally many names, for any users."""
         pieces = [piece for batch in batches for piece in self._pieces(batch)]
         found = [self._split(piece) for piece in pieces] or [[None] * self._router.shards]
         for number, parts in enumerate(found):
@@ -145,7 +146,7 @@ class Round:
             raise InputError(message)
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """A batch, halved until each piece fits into a message."""
+        """Return a batch, halved until each piece fits into a message."""
         if _bytes_of_rows(batch) + _most_beside(batch.schema) <= self._most_part:
             yield batch
             return
@@ -154,9 +155,9 @@ class Round:
         yield from self._pieces(batch.slice(half))
 
     def pack(self) -> list[list[bytearray]]:
-        """The messages, at least one; of each, a plaintext for every shard, all equally long.
+        """Return the messages, at least one: each is one plaintext for every shard, equally long.
 
-        What was added is let go of.
+        The round is empty afterwards.
         """
         filled: list[list[list[bytearray]]] = [[] for _ in range(self._router.shards)]
         for name, parts in self._named:
@@ -164,7 +165,7 @@ class Round:
                 _put(messages, _packed(part, name), self._most)
         for each in self._nameless.values():
             for messages, there in zip(filled, zip(*each, strict=True), strict=True):
-                joined = _joined(there)
+                joined = _concatenated(there)
                 for piece in self._pieces(joined) if joined is not None else ():
                     _put(messages, _packed(piece, _NAMELESS), self._most)
         count = max(1, *map(len, filled))
@@ -175,7 +176,7 @@ class Round:
         return packed
 
     def _padded(self, contents: Sequence[list[bytearray]]) -> list[bytearray]:
-        """One message for each shard, and what it is made of overwritten."""
+        """Return one message for each shard, and overwrite its parts."""
         length = _FRONT.size + max(sum(map(len, parts)) for parts in contents)
         if self._room <= min(_SMALL_ROUND, self._most):
             length = max(length, self._room)
@@ -189,22 +190,22 @@ class Round:
         return messages
 
 
-def read_message(plain: bytearray | memoryview, columns: int) -> Iterator[Part | InputError]:
-    """The parts of a message, one after another, or why a part cannot be read.
+def read_message(plain: bytearray | memoryview, columns: int) -> Iterator[MessagePart | InputError]:
+    """Return the parts of a message, one after another, or why a part cannot be read.
 
     Args:
-        plain: must stay as it is for as long as the parts live, which point into it.
-        columns: how many the stream reads; 0 where only rows are counted.
+        plain: the message; it must not change while the parts exist, which point into it.
+        columns: number of columns that the stream reads; 0 if it counts only rows.
 
     Raises:
-        InputError: this is no message; no part of it was handed out.
+        InputError: this is no message; no part of it was returned.
     """
     view = memoryview(plain)
     return map(_readable, _bodies(view), repeat([Column(str(at)) for at in range(columns)]))
 
 
 def _bodies(view: memoryview) -> list[tuple[bytes, memoryview, int]]:
-    """The name of each part, its content, and how many numbers that is."""
+    """Return the name of each part, its content, and its number of int64 values."""
     magic, count = _FRONT.unpack_from(view) if len(view) >= _FRONT.size else (b"", 0)
     if magic != _MAGIC:
         message = "this is no message of a publisher, or of another version"
@@ -223,7 +224,9 @@ def _bodies(view: memoryview) -> list[tuple[bytes, memoryview, int]]:
     return found
 
 
-def _readable(body: tuple[bytes, memoryview, int], columns: Sequence[Column]) -> Part | InputError:
+def _readable(
+    body: tuple[bytes, memoryview, int], columns: Sequence[Column]
+) -> MessagePart | InputError:
     name, content, numbers = body
     try:
         if numbers:
@@ -232,7 +235,7 @@ def _readable(body: tuple[bytes, memoryview, int], columns: Sequence[Column]) ->
             batches = read_body("arrow", content, columns) if content else []
     except InputError as error:
         return without_frames(error)
-    return Part(None if name == _NAMELESS else name, batches)
+    return MessagePart(None if name == _NAMELESS else name, batches)
 
 
 def _of_numbers(content: memoryview, numbers: int, columns: int) -> pa.RecordBatch:
@@ -247,7 +250,7 @@ def _of_numbers(content: memoryview, numbers: int, columns: int) -> pa.RecordBat
 
 
 def _plain(part: pa.RecordBatch) -> pa.RecordBatch:
-    """Columns that are called by their number, of types whose rows can be counted in bytes."""
+    """Return columns named by their index, of types whose rows can be counted in bytes."""
     columns = [_plain_column(column) for column in part.columns]
     return pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
 
@@ -263,12 +266,12 @@ def _plain_column(column: pa.Array) -> pa.Array:
 
 
 def _stored(column: pa.Array) -> pa.DataType:
-    """Of what a column is made: an id of 16 bytes can have a type of its own."""
+    """Return the storage type of a column: an id of 16 bytes can have a type of its own."""
     return column.type.storage_type if isinstance(column.type, pa.UuidType) else column.type
 
 
 def _bytes_of_rows(batch: pa.RecordBatch) -> int:
-    """What rows take; the same sum however they are divided."""
+    """Return the size of the rows in bytes; the sum is the same for any division of the rows."""
     return sum(_bytes_of_column(column) for column in batch.columns)
 
 
@@ -281,7 +284,7 @@ def _bytes_of_column(column: pa.Array) -> int:
 
 
 def _longest(column: pa.Array) -> int:
-    """What the longest row of a column takes."""
+    """Return the size of the longest row of a column, in bytes."""
     width = offset_type(column.type)
     if width is None:
         return 1 + _width(column)
@@ -294,18 +297,18 @@ def _width(column: pa.Array) -> int:
 
 
 def _most_beside(schema: pa.Schema) -> int:
-    """More than a part takes besides its rows."""
+    """Return an upper bound of the size of a part beyond its rows, in bytes."""
     return _PART_BYTES + _COLUMN_BYTES * len(schema) + schema.serialize().size
 
 
-def _joined(parts: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
-    """All rows of one shard, if it has any."""
+def _concatenated(parts: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    """Return all rows of one shard, or None."""
     there = [part for part in parts if part is not None]
     return pa.concat_batches(there) if len(there) > 1 else next(iter(there), None)
 
 
 def _packed(part: pa.RecordBatch | None, name: bytes) -> bytearray:
-    """A part in a message; without rows, its name alone."""
+    """Return the encoding of a part in a message; without rows, its name alone."""
     if part is None:
         return bytearray(_PART.pack(name, 0, 0))
     if part.schema.types == [pa.int64()]:  # ids, of which none is null
@@ -325,7 +328,7 @@ def _packed(part: pa.RecordBatch | None, name: bytes) -> bytearray:
 
 
 def _name(name: bytes, number: int) -> bytes:
-    """Of a piece of what a sender calls by that name."""
+    """Return the name of one piece of a named request."""
     return hashlib.sha256(struct.pack("<Q", number) + name).digest()[: len(_NAMELESS)]
 
 
@@ -337,12 +340,12 @@ def _put(messages: list[list[bytearray]], part: bytearray, most: int) -> None:
 
 
 def _rounded(length: int) -> int:
-    """Up to the next number with four leading bits: at most an eighth more."""
+    """Return the length rounded up to four leading bits: at most an eighth more."""
     step = 1 << max(3, length.bit_length() - _LEADING_BITS)
     return max(_LEAST_BYTES, -(-length // step) * step)
 
 
 def _rounded_down(length: int) -> int:
-    """The longest that `_rounded` makes of something that is as long at most."""
+    """Return the largest result of `_rounded` that is at most `length`."""
     step = 1 << length.bit_length() - _LEADING_BITS
     return length // step * step

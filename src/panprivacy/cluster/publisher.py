@@ -1,4 +1,4 @@
-"""Sends to a cluster from a Python program, without a gateway: sealed before anything leaves it."""
+"""Publisher for Python programs: sends to a cluster without a gateway, sealed before sending."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from panprivacy.cluster.directory import COLUMNS, USER, Directory
 from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.errors import InputError
-from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas, read_ids
-from panprivacy.sources.addresses import read_addresses
-from panprivacy.sources.columns import Prefixes
+from panprivacy.intake.sources.addresses import read_addresses
+from panprivacy.intake.sources.columns import Prefixes
+from panprivacy.tables.ids import Labels, WholeNumbers, as_column, read_deltas, read_ids
 
 _FRESH_SECONDS: Final = 5.0
 _GOOD_SECONDS: Final = 60.0
-"""So long keys are used where the directory cannot be read; shards keep them for longer."""
+"""Seconds for which keys are used if the directory cannot be read; shards store them longer."""
 
 
 class Publisher:
-    """Sends rows of one stream to the shards of a cluster; a context manager.
+    """Publisher of rows of one stream to the shards of a cluster; a context manager.
 
-    Each row is sealed here to the shard that counts it, with a hash in place of its id: so neither
-    the broker nor the network has either, and no shard has an id. Some 45 times a second all
-    shards get a message of one length, whether or not there is anything to send, so who watches
-    the broker does not see which shard counts what.
+    Each row is sealed here to the shard that counts it, with a hash in place of its id: so the
+    broker and the network see neither, and no shard has an id. Some 45 times a second all shards
+    get a message of one length, even if there is nothing to send, so an observer of the broker does
+    not see which shard counts what.
 
-    Guarantee: `docs/guarantees/envelopes.md`. It rests on the directory in the broker, which names
-    the keys: let nobody but the coordinator write it.
+    Guarantee: `docs/guarantees/envelopes.md`. It depends on the directory in the broker, which
+    contains the keys: let only the coordinator write it.
 
     Args:
-        servers: of the broker, `nats://HOST:PORT` or `tls://HOST:PORT`; one, or several of which
-            any will do.
-        stream: as the configuration calls it.
-        name: of the cluster.
-        credentials: the path of a file of credentials for the broker.
+        servers: the servers of the broker, `nats://HOST:PORT` or `tls://HOST:PORT`; one, or several
+            of which any will do.
+        stream: the name of the stream in the configuration.
+        name: the name of the cluster.
+        credentials: path of a credentials file for the broker.
 
     Raises:
-        BrokerError: the broker does not answer, or no such cluster counts that stream.
-        InputError: a name cannot be one.
+        BrokerError: the broker does not answer, or no cluster of that name counts that stream.
+        InputError: a name is invalid.
     """
 
     def __init__(
@@ -84,20 +84,21 @@ class Publisher:
         """Send rows; when it returns, the broker has all of them.
 
         Args:
-            users: an id for each row: a NumPy or Arrow array, a pandas or Polars series, or a
-                sequence; whole numbers or texts, where 7 and "7" are one user. IP
-                addresses are texts, and are cut to what counts of them. Leave out what
-                the stream does not read.
-            deltas: by how much the state of each user changes.
+            users: the id of each row: a NumPy or Arrow array, a pandas or Polars series, or a
+                sequence; whole numbers or texts, where 7 and "7" are one user. IP addresses are
+                texts, and are cut to the configured prefix. Leave out arguments that the stream
+                does not read.
+            deltas: the change of the state of each row's user.
             groups: the group of each row.
-            sides: which of two streams each row is of.
-            batch_id: what this is called. Under the same name the same rows are counted once,
-                however often they are sent, while it is among the last names that shards keep.
+            sides: the side of each row: which of two streams it belongs to.
+            batch_id: name of this batch. Rows with the same name are counted once, however often
+                they are sent, while the name is among the last ones that shards store.
 
         Raises:
-            InputError: a row cannot be sent; then none was. A delta or a group that the stream does
-                not take shows only at the shard, which leaves out all of this that it has.
-            BrokerError: some of it may have been sent: send it again under the same batch_id.
+            InputError: a row cannot be sent; then none was. A delta or group that the stream does
+                not take is detected only by the shard, which leaves out all rows of this batch that
+                it has.
+            BrokerError: some rows may have been sent: send them again under the same batch_id.
         """
         self.begin_sending(users, deltas, groups, sides, batch_id=batch_id).result()
 
@@ -110,7 +111,7 @@ class Publisher:
         *,
         batch_id: str | None = None,
     ) -> Future[None]:
-        """The same for who does not wait; what is given must stay as it is until it is done."""
+        """Send rows without waiting; the arguments must not change until the future is done."""
         given = dict(zip(COLUMNS, (users, deltas, groups, sides), strict=True))
         there = tuple(name for name in COLUMNS if given[name] is not None)
         if there != self._directory.columns:
@@ -124,12 +125,12 @@ class Publisher:
         return self._rounds.put(batches, name)
 
     def close(self) -> None:
-        """Send what is there, and let go of the connection; may be called again."""
+        """Send what is pending, and close the connection; may be called again."""
         self._rounds.stop()
         self._broker.close()
 
     def _publics(self) -> Sequence[bytes]:
-        """The keys of now, for the thread that makes rounds."""
+        """Return the current public keys, for the thread that makes rounds."""
         age = time.monotonic() - self._read
         if age < _FRESH_SECONDS:
             return self._directory.publics
@@ -157,7 +158,7 @@ class Publisher:
 
 
 def _batches(given: Mapping[str, Any], names: Sequence[str]) -> list[pa.RecordBatch]:
-    """What was given, checked as far as it can be here."""
+    """Return the arguments as batches, checked as far as possible here."""
     read_ids(given[USER])
     columns = [as_column(given[name], f"{name}s must be a column") for name in names]
     for name, column in zip(names, columns, strict=True):
@@ -167,12 +168,12 @@ def _batches(given: Mapping[str, Any], names: Sequence[str]) -> list[pa.RecordBa
             raise InputError(message)
     if "delta" in names:
         read_deltas(given["delta"], len(columns[0]))
-    # What comes again in other chunks is cut, and named, as it was.
+    # A repeated batch in other chunks is cut and named as before.
     whole = pa.table(columns, names=list(names)).combine_chunks()
     batches: list[pa.RecordBatch] = whole.to_batches()
     return batches
 
 
 def _with_addresses(batch: pa.RecordBatch, prefixes: Prefixes) -> pa.RecordBatch:
-    """Users as the gateway has them: else each address of a prefix would be a user of its own."""
+    """Cut addresses as the gateway does: else each address of a prefix would be a separate user."""
     return batch.set_column(0, batch.schema.names[0], read_addresses(batch.column(0), prefixes))

@@ -1,4 +1,4 @@
-"""The queues of a cluster: one for each shard of a stream, and what can go wrong with them."""
+"""The queues of a cluster, one for each shard of a stream, and their errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BrokerError(PanPrivacyError):
 
 
 class LostError(BrokerError):
-    """The broker has lost what was sent, and nobody knows whether it was read before."""
+    """The broker has lost a message, and nobody knows whether it was read before."""
 
 
 class QueueFullError(BrokerError):
@@ -30,13 +30,13 @@ class Queue:
     """The queue of one shard.
 
     Args:
-        name: of the cluster.
-        stream: the stream of the configuration.
-        shards: how many there are.
-        shard: which this one is, from 0.
+        name: the name of the cluster.
+        stream: the name of the stream in the configuration.
+        shards: number of shards.
+        shard: number of this shard, from 0.
 
     Raises:
-        InputError: a name is not of letters, digits, `_` and `-`, or there is no such shard.
+        InputError: a name has other characters than letters, digits, `_` and `-`; no such shard.
     """
 
     name: str
@@ -53,41 +53,45 @@ class Queue:
 
     @property
     def subject(self) -> str:
-        """Under which its messages are published."""
+        """Subject under which its messages are published."""
         return f"{self.name}.{self.stream}.{self.shards}.{self.shard}"
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Position:
-    """A place in a queue: behind the message of that number.
+    """Position in a queue: after the message of that number.
 
     Args:
-        born: when the queue was created, in nanoseconds.
-        sequence: of the message, from 1; 0 before the first.
+        born: creation time of the queue, in nanoseconds.
+        sequence: number of the message, from 1; 0 before the first.
     """
 
     born: int
     sequence: int
 
     def packed(self) -> bytes:
-        """As 16 bytes."""
+        """Return the position as 16 bytes."""
         return _PACKED.pack(self.born, self.sequence)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """What `packed` gave."""
+        """Return the position that `packed` encoded."""
         return cls(*_PACKED.unpack(packed))
 
 
 START: Final = Position(0, 0)
-"""Before all messages, whenever a queue was born."""
+"""Position before all messages, for any creation time of the queue."""
 
 END: Final = Position((1 << 64) - 1, 0)
-"""Behind all messages."""
+"""Position after all messages."""
 
 
 def checked(name: str) -> str:
-    """A name that can be part of a subject."""
+    """Return the name if it can be part of a subject.
+
+    Raises:
+        InputError: it cannot.
+    """
     if not _NAME.fullmatch(name):
         message = "names of clusters and streams have letters, digits, _ and - in a broker"
         raise InputError(message)

@@ -1,8 +1,9 @@
-"""What the coordinator must not forget: windows, and releases that are under way.
+"""Record of the coordinator: windows, and releases in progress.
 
-All of it is public, so it lies beside the sealed states as JSON. A release is written down before
-any shard is asked to contribute to it, and is in the file until all of them have forgotten what
-they contributed: so whoever goes on from the file asks for the same again, and loses nothing.
+All of it is public, so it is stored beside the sealed states as JSON. A release is recorded before
+any shard is asked to contribute to it, and stays in the file until all shards have forgotten their
+contributions: so a coordinator that continues from the file requests the same contributions again,
+and loses nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
-from panprivacy.files import read_at_most, replace_file
+from panprivacy.ground.files import read_at_most, replace_file
 from panprivacy.service.outgoing.records import Published
 
 _MOST_BYTES: Final = 1 << 26
@@ -27,24 +28,24 @@ _VERSION: Final = 2
 
 
 class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A release that is under way.
+    """A release in progress.
 
     Args:
-        window: when the window began to be counted, in seconds since 1970.
-        ends: when the window ends.
-        until: when the counting ended that is released.
-        number: of the release within its window, from 1.
+        window: start of the counting of the window, in seconds since 1970.
+        ends: end of the window.
+        until: end of the counting that is released.
+        number: number of the release within its window, from 1.
         last: whether the window ends with it.
-        next_start: when the window begins that follows then.
+        next_start: start of the next window, if `last`.
         complete: whether the window was counted from its start to its end, as far as is known.
-        made: when it was written down.
-        payer: by whom its line in the ledger is known.
-        through: of each shard, the birth of its queue and the last message that belongs to it; none
-            until the queues have been marked.
-        held: which shards may have a contribution to it that they have not forgotten.
-        announced: how many intrusions were announced to the window before it, where others were
-            since; None if none was.
-        answers: what is to be published, from when noise was drawn until it is over.
+        made: time at which it was recorded.
+        payer: identifies the payer of its line in the ledger.
+        through: for each shard, the creation time of its queue and the number of the last message
+            that belongs to the release; empty until the queues have been marked.
+        held: shards that may have a contribution to it that they have not forgotten.
+        announced: number of intrusions announced to the window before the release, if others were
+            announced since; else None.
+        answers: the answers to publish, from the drawing of the noise until the release is over.
         over: whether it was published, or is lost.
     """
 
@@ -65,24 +66,24 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> tuple[float, int]:
-        """What no other release of the stream is called."""
+        """Identifier of the release, unique within the stream."""
         return self.window, self.number
 
     def position(self, shard: int) -> Position:
-        """How far the queue of a shard was."""
+        """Return the position of the cut in the queue of a shard."""
         return Position(*self.through[shard])
 
 
 class StreamRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of one stream.
+    """Record of one stream.
 
     Args:
-        window: when the current window began to be counted.
-        ends: when it ends.
-        number: of its next release.
-        last_release: when it released last, or began.
-        cuts: releases that are under way, the oldest first.
-        paid: of `Payment`, in hexadecimal digits.
+        window: start of the counting of the current window.
+        ends: end of the current window.
+        number: number of its next release.
+        last_release: time of the last release, or of the start.
+        cuts: releases in progress, the oldest first.
+        paid: the packed `Payment`, in hexadecimal digits.
     """
 
     window: float
@@ -94,15 +95,15 @@ class StreamRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClusterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of the cluster.
+    """Record of the cluster.
 
     Args:
-        shards: how many there are.
-        key: of the routing, in hexadecimal digits.
-        streams: by name.
-        names: of the batches that shards of another number have counted, sealed, by stream; none
-            once the shards of now have them in their states.
-        version: of this format.
+        shards: number of shards.
+        key: the key of the routing, in hexadecimal digits.
+        streams: the records of the streams, by name.
+        names: sealed names of the batches counted before the number of shards changed, by stream;
+            empty once the current shards have them in their states.
+        version: version of this format.
     """
 
     shards: int
@@ -112,16 +113,16 @@ class ClusterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: int = _VERSION
 
     def router(self, *, numbered: bool) -> Router:
-        """Of a stream whose ids number users, or do not."""
+        """Return the router of a stream; `numbered` says whether its ids number users."""
         return Router(self.shards, bytes.fromhex(self.key), numbered=numbered)
 
 
 class RecordFile:
-    """A record that is on the disk; safe for several threads.
+    """A record stored on the disk; thread-safe.
 
     Args:
-        path: of the file.
-        record: what it holds from now on.
+        path: path of the file.
+        record: the record to store from now on.
     """
 
     def __init__(self, path: Path, record: ClusterRecord) -> None:
@@ -130,10 +131,10 @@ class RecordFile:
 
     @classmethod
     def load(cls, path: Path) -> RecordFile | None:
-        """The record of a file; None if there is no file.
+        """Load the record of a file; None if there is no file.
 
         Raises:
-            PlanError: it is damaged, or of another version.
+            PlanError: the file is damaged, or of another version.
         """
         try:
             record = msgspec.json.decode(read_at_most(path, _MOST_BYTES), type=ClusterRecord)
@@ -149,7 +150,7 @@ class RecordFile:
 
     @contextmanager
     def changing(self) -> Iterator[ClusterRecord]:
-        """Change it, and have that on the disk when the block ends.
+        """Change the record, and write it to the disk when the block ends.
 
         Raises:
             OSError: it cannot be written. The record in memory has changed: write it again.
@@ -161,12 +162,12 @@ class RecordFile:
 
     @contextmanager
     def reading(self) -> Iterator[ClusterRecord]:
-        """Keep it as it is."""
+        """Hold the record unchanged during the block."""
         with self._lock:
             yield self.record
 
     def write(self) -> None:
-        """Have it on the disk, unless it is.
+        """Write the record to the disk, unless it is there.
 
         Raises:
             OSError: it cannot be written.
@@ -178,5 +179,5 @@ class RecordFile:
 
 
 def utc(moment: float) -> datetime:
-    """A time of the record."""
+    """Return a time of the record as a UTC datetime."""
     return datetime.fromtimestamp(moment, UTC)

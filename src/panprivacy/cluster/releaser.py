@@ -1,9 +1,9 @@
-"""The releases of one stream of a cluster: cut, paid for, gathered, added up, published.
+"""The releases of one stream of a cluster: cut, paid for, gathered, merged, published.
 
-A release begins with a cut. It is written down, each queue gets a mark where it is cut, the release
-is paid for, and each shard contributes what it has counted before its mark. All slices are
-added up and noised once. The shards keep what they contributed until the answer is in the store:
-so whatever crashes, the same release is made, once.
+A release begins with a cut. The cut is recorded, each queue gets a mark there, the release is paid
+for, and each shard contributes what it has counted before its mark. All slices are merged, and
+noise is added once. The shards store their contributions until the answer is in the store: so
+after any crash the same release is made, once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ import pyrage
 
 from panprivacy.cluster.announcing import PATIENCE, Announcing, has_not_contributed, named
 from panprivacy.cluster.asking import Asking
-from panprivacy.cluster.marks import Contribution
+from panprivacy.cluster.marks import WindowRelease
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
-from panprivacy.cluster.vault import Told
-from panprivacy.coins import SystemCoins
+from panprivacy.cluster.vault import ShardReport
 from panprivacy.errors import BudgetError, PlanError
-from panprivacy.merging import Merger
-from panprivacy.programs.counting import Counting
-from panprivacy.sealing import unseal_with
+from panprivacy.ground.sealing import unseal_with
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.outbox import settled
@@ -44,17 +43,17 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.grid import Grid
-from panprivacy.statistics.private import release_cost
+from panprivacy.statistics.merging import Merger
 
 _USUAL: Final = 15.0
-"""Seconds after which it is told that a release waits for a shard."""
+"""Seconds after which a release that waits for a shard is reported."""
 _PROMPT: Final = 1.0
-"""Seconds after the end of a window in which its queues are marked, as a rule."""
+"""Seconds after the end of a window within which its queues are normally marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What a release costs, by its number."""
+    """Privacy loss of a release, by its number."""
 
     planned: int
     state_epsilon: Fraction
@@ -62,15 +61,19 @@ class _Costs:
 
     @classmethod
     def of(cls, plan: Counting, number: int) -> _Costs:
-        """Of statistics that count elsewhere."""
-        return cls(plan.planned, plan.state_epsilon, release_cost(plan, number))
+        """Return the costs of a release of statistics that are counted elsewhere."""
+        return cls(
+            plan.internals.releasing.planned,
+            plan.internals.releasing.state_epsilon,
+            plan.internals.releasing.of_release(number),
+        )
 
 
 class _Gathered:
-    """What the shards contribute to one release, sealed to a key that lives as long as this.
+    """Contributions of the shards to one release, sealed to a key that lives as long as this.
 
     Args:
-        announced: how many intrusions each shard knows of when it contributes.
+        announced: number of intrusions that each shard knows of when it contributes.
     """
 
     def __init__(self, announced: int) -> None:
@@ -80,26 +83,26 @@ class _Gathered:
         self.sealed: dict[int, bytes] = {}
 
     def opened(self, shard: int) -> bytes:
-        """What a shard has contributed."""
+        """Return the contribution of a shard, unsealed."""
         return unseal_with(self.sealed[shard], self._identity)
 
 
 class Releaser:
-    """Makes the releases of one stream; safe for several threads, of which one calls `advance`.
+    """Maker of the releases of one stream; thread-safe, but only one thread calls `advance`.
 
     Guarantee: a release is in the ledger before a shard contributes to it, and is published once.
     [docs/guarantees/cluster.md, tests/cluster/test_releaser.py]
 
     Args:
-        name: of the stream.
-        config: what is counted.
-        record: what must not be forgotten.
-        store: where releases and ledger go.
-        shards: count.
-        router: of the shards.
+        name: the name of the stream.
+        config: the configuration of the stream.
+        record: the record of the coordinator.
+        store: the store of releases and ledger.
+        shards: the shards.
+        router: the router of the shards.
         mark: marks the cut of a release in each queue, and returns its positions; see `put_marks`.
         patience: seconds that a release waits for a shard.
-        broken: when the process stood still last, or its clock was set.
+        broken: returns when the process was last suspended, or its clock was last set.
         clock: seconds since 1970 in UTC.
     """
 
@@ -111,7 +114,7 @@ class Releaser:
         store: ReleaseStore,
         shards: Shards,
         router: Router,
-        mark: Callable[[Contribution], Sequence[Position]],
+        mark: Callable[[WindowRelease], Sequence[Position]],
         *,
         patience: float,
         broken: Callable[[], float] = lambda: 0.0,
@@ -140,49 +143,49 @@ class Releaser:
 
     @property
     def began(self) -> datetime:
-        """When the current window began to be counted."""
+        """Start of the counting of the current window."""
         return utc(self._own.window)
 
     @property
     def ends(self) -> datetime:
-        """When the current window ends."""
+        """End of the current window."""
         return utc(self._own.ends)
 
     @property
     def made(self) -> int:
-        """How many releases of the current window were begun."""
+        """Number of releases of the current window that were begun."""
         return self._own.number - 1
 
     @property
     def through(self) -> Sequence[Position]:
-        """Positions of the last cut; nothing if that was not here."""
+        """Positions of the last cut; empty if that was not made by this process."""
         return self._through
 
     @property
     def missing(self) -> frozenset[int]:
-        """The shards for which a release waits longer than usual."""
+        """Shards for which a release waits longer than usual."""
         return self._missing
 
     @property
     def busy(self) -> bool:
-        """Whether a release is under way."""
+        """Whether a release is in progress."""
         return bool(self._own.cuts)
 
     def begin(self) -> None:
-        """Know that what comes is taken in from now on; a window that began before is not whole."""
+        """Start the intake: a window that began before is incomplete."""
         self._since = self._whole_since = self._clock()
 
     def mark_incomplete(self) -> None:
-        """Mark the current window incomplete: something that came in it was not counted."""
+        """Mark the current window incomplete: some of its events were not counted."""
         behind = math.nextafter(self._own.window, math.inf)
         self._whole_since = max(self._whole_since, behind)
 
     def deadline(self) -> float:
-        """When something is due, in seconds since 1970."""
+        """Return the time at which something is due, in seconds since 1970."""
         return min(self._own.ends, self._scheduled())
 
     def announced(self) -> int:
-        """How many intrusions people have announced to the current window.
+        """Return the number of intrusions announced to the current window.
 
         Raises:
             StoreError: the store cannot be read now.
@@ -193,25 +196,25 @@ class Releaser:
         """Announce to the current window that somebody has seen the memory; see `Announcing`.
 
         Raises:
-            BudgetError: none is left. Nothing was changed.
-            StoreError: call again with that key. Where it could be written down, it took effect.
+            BudgetError: no announced intrusion is left. Nothing was changed.
+            StoreError: call again with the same key. If it could be stored, it took effect.
         """
         return self._announcing.announce(key)
 
-    def advance(self, told: Mapping[int, Told]) -> None:
-        """Do what is due, as far as it can be done now.
+    def advance(self, report: Mapping[int, ShardReport]) -> None:
+        """Do what is due, as far as possible now.
 
         Args:
-            told: what each shard has told last of this stream, if it has.
+            report: the last report of each shard about this stream, for those that have reported.
 
         Raises:
             OSError: the record cannot be written; try again.
             StoreError: the store cannot be used; try again.
             BrokerError: the queues cannot be marked; try again.
         """
-        self._announcing.told = told
+        self._announcing.report = report
         self._cut_what_is_due()
-        self._file.write()  # no queue is marked for what is not on the disk
+        self._file.write()  # no queue is marked for a cut that is not on the disk
         self._mark_what_is_cut()
         self._announcing.announce_again()
         waits: set[int] = set()
@@ -228,8 +231,8 @@ class Releaser:
 
         Raises:
             PlanError: the stream releases on a clock.
-            BudgetError: none is left but that of the end of the window.
-            StoreError: a shard or the store does not answer: it is made when they do.
+            BudgetError: only the release at the end of the window is left.
+            StoreError: a shard or the store does not answer: the release is made when they do.
         """
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
@@ -253,7 +256,7 @@ class Releaser:
         return self._file.record.streams[self.name]
 
     def _cut_what_is_due(self) -> None:
-        """Begin the release of a window that has ended, and one that is due within it."""
+        """Begin the releases of windows that have ended, and one that is due within a window."""
         now = self._clock()
         self._note_what_broke()
         if self._passed(now) or self._scheduled() <= now:
@@ -264,13 +267,14 @@ class Releaser:
                     self._cut(now)
 
     def _passed(self, now: float) -> tuple[float, float] | None:
-        """As `Grid.passed`, of the current window."""
-        return self._grid.passed(self._own.window, self._own.ends, now)
+        """Return `Grid.passed` of the current window, which a clock set back does not end."""
+        own = self._own
+        return self._grid.passed(own.window, own.ends, max(now, own.window))
 
     def _cut(self, now: float, passed: tuple[float, float] | None = None) -> Cut:
-        """Begin a release: of a window that has ended, or else within one."""
+        """Begin a release: at the end of a window if it has passed, or else within one."""
         own = self._own
-        ended, next_start = passed or (now, own.window)
+        ended, next_start = passed or (max(now, own.window), own.window)
         whole = self._grid.around(own.window) == (own.window, ended)
         cut = Cut(
             window=own.window,
@@ -293,10 +297,10 @@ class Releaser:
         return cut
 
     def _mark_what_is_cut(self) -> None:
-        """Mark each new cut in the queues: what the broker has taken before is released with it.
+        """Mark each new cut in the queues: messages that the broker has by then belong to it.
 
-        Rows that came in between belong to the window before. Where that took long, neither of the
-        two windows is complete.
+        Rows that came between the cut and its mark belong to the earlier window. If that took long,
+        neither of the two windows is complete.
         """
         for cut in list(self._own.cuts):
             if cut.through:
@@ -310,7 +314,7 @@ class Releaser:
                     self._whole_since = max(self._whole_since, next_one)
 
     def _note_what_broke(self) -> None:
-        """Windows are not complete in which the process stood still, or its clock was set."""
+        """Mark windows incomplete in which the process was suspended, or its clock was set."""
         broken = self._broken()
         if broken != self._broken_last:
             self._broken_last = broken
@@ -320,7 +324,7 @@ class Releaser:
         return self.config.releases - self._own.number + 1
 
     def _scheduled(self) -> float:
-        """When the next release within the window is due; never if none is."""
+        """Return when the next release within the window is due; infinity if none is."""
         every, own = self.config.every_seconds, self._own
         if every is None or self._left() <= 1:
             return float("inf")
@@ -330,7 +334,7 @@ class Releaser:
     # Releases
 
     def _make(self, cut: Cut, waits: set[int]) -> bool:
-        """Go on with a release; whether it is over, so that the next one can begin."""
+        """Continue a release, and return whether it is over, so that the next one can begin."""
         paid = self._pay(cut)
         if cut.answers is None and not self._answer(cut, waits, paid=paid):
             return False
@@ -343,14 +347,14 @@ class Releaser:
         return True
 
     def _published(self, cut: Cut) -> bool:
-        """Publish the answers beside their line; False if another service has that."""
+        """Publish the answers beside their line; return False if another service has the line."""
         costs = _Costs.of(self._plan, cut.number)
         priced = costs.state_epsilon, costs.release_epsilon
         named = self.name, utc(cut.window), utc(cut.ends), cut.number, cut.payer
         return settled(self._payment, entries(*named, priced), cut.answers or ())
 
     def _answer(self, cut: Cut, waits: set[int], *, paid: bool) -> bool:
-        """Gather, and have answers on the disk before anybody sees them: noise is drawn once."""
+        """Gather, and store the answers on disk before anybody sees them: noise is drawn once."""
         if cut.name not in self._gathered:
             self._gathered[cut.name] = _Gathered(self._announced_to(cut))
         gathered = self._gathered[cut.name]
@@ -370,7 +374,7 @@ class Releaser:
         return True
 
     def _late(self, cut: Cut) -> float:
-        """Seconds for which a release has waited; from its beginning if the clock was set back."""
+        """Return the seconds a release has waited; from its beginning if the clock was set back."""
         now = self._clock()
         self._since = min(self._since, now)
         if now < cut.made:
@@ -379,7 +383,7 @@ class Releaser:
         return now - max(cut.made, self._since)
 
     def _pay(self, cut: Cut) -> bool:
-        """Have it in the ledger; False if it is there, and not by this cluster."""
+        """Write the release to the ledger; return False if another payer has that line."""
         began, ends = utc(cut.window), utc(cut.ends)
         costs = _Costs.of(self._plan, cut.number)
         paid = self._payment.make(began, ends, costs, cut.number, cut.payer)
@@ -390,7 +394,7 @@ class Releaser:
         return paid
 
     def _gather(self, cut: Cut, shard: int, gathered: _Gathered) -> None:
-        """Ask a shard for its contribution, or take what it has answered."""
+        """Call a shard for its contribution, or store the one it has returned."""
         asked = self._ask(cut, shard, gathered.recipient, gathered.announced)
         if asked is not None and asked.done() and asked.exception() is None:
             gathered.sealed[shard] = asked.result()
@@ -401,13 +405,13 @@ class Releaser:
         return self._asking.once((cut.name, shard), "contribute", *wanted)
 
     def _announced_to(self, cut: Cut) -> int:
-        """How many intrusions people announced before a cut."""
+        """Return the number of intrusions announced before a cut."""
         if cut.announced is not None:
             return cut.announced
         return self._store.announced(self.name, utc(cut.window)) if self.config.intrusions else 0
 
     def _noised(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
-        """All slices added up, with output noise."""
+        """Return the merged slices with output noise."""
         contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
         first = next(iter(contributions.values()), None)
         announced = 0 if first is None else read_parts(first)[0].header.intrusions
@@ -434,7 +438,7 @@ class Releaser:
         ]
 
     def _of_nobody(self, shard: int, announced: int) -> bytes:
-        """What a shard contributes to which nobody came."""
+        """Return the contribution of a shard without users."""
         stand_in = self.config.make_counting(self._router.slice(shard))
         for _ in range(announced):
             stand_in.announce_intrusion()
@@ -443,16 +447,18 @@ class Releaser:
         return contributed
 
     def _settle(self, cut: Cut, behind: AbstractSet[int]) -> None:
-        """Have each shard forget what it contributed; one that was missing contributes first.
+        """Make each shard forget its contribution; one that was missing contributes first.
 
         Args:
-            cut: of a release that is over.
-            behind: shards that have not forgotten an earlier release, and come to this one later.
+            cut: the cut of a release that is over.
+            behind: shards that have not forgotten an earlier release, and handle this one later.
         """
-        told = self._announcing.told
-        held = [one for one in cut.held if one in behind or not _has_forgotten(cut, told.get(one))]
+        report = self._announcing.report
+        held = [
+            one for one in cut.held if one in behind or not _has_forgotten(cut, report.get(one))
+        ]
         for shard in held:
-            known = None if shard in behind else told.get(shard)
+            known = None if shard in behind else report.get(shard)
             if known is not None and has_not_contributed(cut, known):
                 self._ask(cut, shard, self._nobody, self._announced_to(cut))
             elif known is not None:
@@ -471,8 +477,8 @@ class Releaser:
         return all(cut.over for cut in self._own.cuts if cut.name == name)
 
 
-def _has_forgotten(cut: Cut, told: Told | None) -> bool:
-    """Whether the state that the vault has is behind a release, and holds nothing of it."""
-    if told is None or cut.name in told["pending"]:
+def _has_forgotten(cut: Cut, report: ShardReport | None) -> bool:
+    """Return whether the state in the vault is after a release, and contains nothing of it."""
+    if report is None or cut.name in report["pending"]:
         return False
-    return told["window"] != cut.window or (not cut.last and told["released"] >= cut.number)
+    return report["window"] != cut.window or (not cut.last and report["released"] >= cut.number)

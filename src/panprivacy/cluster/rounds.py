@@ -1,6 +1,6 @@
-"""Sends what came to all shards of a stream, each tick, whether or not anything came.
+"""Rounds: messages to all shards of a stream at each tick, even if nothing came.
 
-So when messages are sent, and how many, depends on nothing but the clock and on how much came.
+So the times and the number of messages depend only on the clock and on the amount of data.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Final
 
 import pyarrow as pa
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import BrokerError, LostError, Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import without_frames
+from panprivacy.ground.kernels import wipe_stack
 
 TICK: Final = 0.02
 """Seconds from one round to the next."""
 
 _AGAIN_SECONDS: Final = 10.0
-"""For so long a round is sent again that the broker does not take; less than it remembers them."""
+"""Seconds for which a refused round is repeated; less than the broker remembers messages."""
 _PAUSE: Final = 0.2
 _STOP_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What goes with a round.
+    """One request in a round.
 
     Args:
         batches: its rows, checked.
-        name: what its sender calls it.
-        sent: is told what became of it.
+        name: its name given by the sender.
+        sent: the future of its outcome.
     """
 
     batches: Sequence[pa.RecordBatch]
@@ -51,11 +51,11 @@ class Rounds:
 
     Args:
         broker: has the queues.
-        queues: of the stream, by shard.
-        router: says which shard counts a row.
-        column: place of the ids.
-        publics: the public keys of all shards, asked for before each round; it may raise.
-        hear: is called with where the broker has each round, or why it does not.
+        queues: the queues of the stream, by shard.
+        router: assigns rows to shards.
+        column: index of the column of ids.
+        publics: returns the public keys of all shards, called before each round; it may raise.
+        hear: called with the positions of each round in the broker, or why the broker has it not.
     """
 
     def __init__(
@@ -77,29 +77,29 @@ class Rounds:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what is there, and end."""
+        """Send what is pending, and end."""
         with self._lock:
             self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
 
     def put(self, batches: Sequence[pa.RecordBatch], name: bytes | None) -> Future[None]:
-        """Have rows go with the next round.
+        """Put rows into the next round.
 
         Args:
-            batches: checked; they must stay as they are until it is told what became of them.
-            name: what its sender calls it, the same when it is sent again.
+            batches: the rows, checked; they must not change until the future is done.
+            name: their name given by the sender, the same if they are sent again.
 
         Returns:
-            Is told when the broker has all of them; an `InputError` if a row cannot be sent, then
-            none was; a `BrokerError` if some may be there.
+            A future that completes when the broker has all rows. It fails with an `InputError` if a
+            row cannot be sent, then none was; with a `BrokerError` if some rows may be there.
 
         Raises:
-            BrokerError: it has stopped.
+            BrokerError: the rounds have been stopped.
         """
         body = _Body(batches, name)
         with self._lock:
@@ -120,7 +120,7 @@ class Rounds:
             self._stopping.wait(TICK)
 
     def _send(self, bodies: Sequence[_Body]) -> None:
-        """One round, and the word to those whose rows are in it."""
+        """Send one round, and set the outcomes of its requests."""
         failed: Exception | None = None
         try:
             self._publish(self._packed(bodies))
@@ -136,7 +136,7 @@ class Rounds:
         wipe_stack()
 
     def _packed(self, bodies: Sequence[_Body]) -> list[tuple[Queue, bytes]]:
-        """The sealed messages of a round."""
+        """Return the sealed messages of a round."""
         publics = self._publics()
         one = Round(self._router, self._column, self._most)
         for body in bodies:
@@ -151,7 +151,7 @@ class Rounds:
         ]
 
     def _publish(self, messages: Sequence[tuple[Queue, bytes]]) -> None:
-        """Have the broker take a round; again for a while, as it knows what it has."""
+        """Publish a round; retry for a while, as the broker recognises messages that it has."""
         until = time.monotonic() + _AGAIN_SECONDS
         while True:
             try:

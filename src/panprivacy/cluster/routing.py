@@ -1,4 +1,4 @@
-"""What stands for a user in a cluster, and to which shard he belongs.
+"""Routing: the hash that replaces a user's id in a cluster, and the shard the user belongs to.
 
 >>> router = Router(2, b"sixteen letters!", numbered=False)
 >>> router.shards_of(["ada", "grace", "alan", "7"]).tolist()
@@ -6,15 +6,15 @@
 >>> router.shards_of([7]).tolist()
 [1]
 
-No id leaves who sends: a shard gets and counts 64 bits of its hash, the first of which say that it
-is the right shard. So a text takes as long to send and to count as a number. Two users have one
-hash with a probability of `2**-64`, and are one user then. Those of a declared universe are sent as
-the numbers that they are; `slices` says how they are dealt, and why.
+No id leaves the sender: a shard gets and counts 64 bits of its hash, the first of which show
+that it is the right shard. So a text takes the same time to send and to count as a number. Two
+users have the same hash with a probability of `2**-64`, and then count as one user. Users of a
+declared universe are sent as their numbers; `slices` explains how they are dealt, and why.
 
-The key is public within the cluster: who knows it and sees a hash can test whose it is. Privacy
-holds for each key; who knows it can choose ids that come to one shard, or that are one user, which
-costs accuracy and speed. It is none of those of the tables: what one hash has divided would not be
-spread over cells by the same hash.
+The key is public within the cluster: anybody who knows it and sees a hash can test whose it is.
+Privacy holds for each key; an attacker who knows it can choose ids that go to one shard, or that
+collide, which costs accuracy and speed. It differs from the keys of all tables: users divided by
+one hash would not be spread over cells by the same hash.
 """
 
 from __future__ import annotations
@@ -26,21 +26,29 @@ import pyarrow as pa
 from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.hashing import hash_byte_strings, hash_integers, key_words, multiply_high
-from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids, rows_by_code
-from panprivacy.noise import wipe
-from panprivacy.slices import ShardNumbers, Slice, deal
+from panprivacy.ground.kernels import kernel, read_only
+from panprivacy.privacy.noise import wipe
+from panprivacy.tables.hashing import hash_byte_strings, hash_integers, key_words, multiply_high
+from panprivacy.tables.ids import (
+    CodedIds,
+    Ids,
+    IntegerIds,
+    Labels,
+    gatherable,
+    read_ids,
+    rows_by_code,
+)
+from panprivacy.tables.slices import ShardNumbers, Slice, deal
 
 
 class Router:
-    """Says to which shard a user belongs, the same in the gateway and in each shard.
+    """Router that assigns users to shards, the same in the gateway and in each shard.
 
     Args:
-        shards: how many there are.
-        key: 16 random bytes, drawn once for a cluster; not those of any table.
-        numbered: whether ids number the users of a universe, as `programs.counting.numbered` says.
+        shards: number of shards.
+        key: 16 random bytes, drawn once for a cluster; not the key of any table.
+        numbered: whether ids number the users of a universe, see `programs.counting.numbered`.
 
     Raises:
         PlanError: there are too few or too many shards, or the key has another length.
@@ -52,12 +60,12 @@ class Router:
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """Number of shards."""
         return self._slices.shards
 
     @property
     def key(self) -> bytes:
-        """That of the routing, which is public."""
+        """Key of the routing, which is public."""
         return self._slices.key
 
     @property
@@ -66,49 +74,49 @@ class Router:
         return self._numbered
 
     def slice(self, shard: int) -> Slice:
-        """What the statistics of one shard are made for."""
+        """Return the slice for which the statistics of one shard are made."""
         return Slice(shard, self.shards, self.key)
 
     def shards_of(self, ids: Labels) -> ShardNumbers:
-        """The shard of each row, from 0.
+        """Return the shard of each row, from 0.
 
         Args:
-            ids: of users, as a statistic takes them.
+            ids: ids of users, as a statistic takes them.
 
         Raises:
             InputError: a null or a wrong type. The message names the row, never the id.
         """
-        found = [self._shards_of(self._sent(chunk)) for chunk in read_ids(ids)]
+        found = [self._shards_of(self._encode(chunk)) for chunk in read_ids(ids)]
         return np.concatenate(found) if found else np.empty(0, np.uint16)
 
     def hashed(self, batch: pa.RecordBatch, column: int) -> pa.RecordBatch:
-        """Rows as they are sent: the hash of each id in its place, int64, or a user's number.
+        """Return rows as they are sent: each id is replaced by its hash, int64, or a user's number.
 
         Args:
-            batch: rows.
-            column: place of the ids.
+            batch: the rows.
+            column: index of the column of ids.
 
         Raises:
-            InputError: as for `shards_of`.
+            InputError: see `shards_of`.
         """
         (ids,) = read_ids(batch.column(column))
-        sent = pa.array(self._sent(ids), pa.int64())
+        sent = pa.array(self._encode(ids), pa.int64())
         return batch.set_column(column, batch.schema.names[column], sent)
 
     def split(self, batch: pa.RecordBatch, column: int) -> list[pa.RecordBatch | None]:
-        """The rows of each shard, in their order; None for a shard that has none.
+        """Return the rows of each shard, in their order; None for a shard without rows.
 
         Args:
-            batch: rows as `hashed` gives them.
-            column: place of the ids.
+            batch: rows as returned by `hashed`.
+            column: index of the column of ids.
 
         Raises:
-            InputError: ids that are no hashes.
+            InputError: the ids are no hashes.
         """
         parts: list[pa.RecordBatch | None] = [None] * self.shards
         if not batch.num_rows:
             return parts
-        shards = self._shards_of(self._sent_in(batch, column))
+        shards = self._shards_of(self._encode_column(batch, column))
         rows, ends = rows_by_code(shards, self.shards)
         columns = [gatherable(one) for one in batch.columns]
         for shard, (start, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
@@ -122,12 +130,12 @@ class Router:
         return parts
 
     def check(self, batch: pa.RecordBatch, column: int, shard: int) -> None:
-        """Refuse a batch with a row of another shard: its user would count, and lose, in two.
+        """Check that no row belongs to another shard, where its user would be counted separately.
 
         Raises:
-            InputError: there is one, and the message names the row; or as for `split`.
+            InputError: a row does, and the message names the row; or see `split`.
         """
-        sent = self._sent_in(batch, column)
+        sent = self._encode_column(batch, column)
         if self._numbered:
             others = np.flatnonzero(deal(sent, self.shards, self.key) != shard)
             row = int(others[0]) if others.size else -1
@@ -137,20 +145,20 @@ class Router:
             message = "the row belongs to another shard: route by the key of this cluster"
             raise InputError(message, row=row + 1)
 
-    def _sent_in(self, batch: pa.RecordBatch, column: int) -> NDArray[np.int64]:
-        """What stands in a batch in place of ids."""
+    def _encode_column(self, batch: pa.RecordBatch, column: int) -> NDArray[np.int64]:
+        """Return the hashes or numbers that replace the ids in a batch."""
         if batch.schema.types[column] != pa.int64():
             message = "the ids are not as they are sent to a shard: send by a Publisher"
             raise InputError(message)
         (ids,) = read_ids(batch.column(column))
-        return _whole(ids)
+        return _integers(ids)
 
-    def _sent(self, ids: Ids) -> NDArray[np.int64]:
-        """What is sent in place of ids."""
+    def _encode(self, ids: Ids) -> NDArray[np.int64]:
+        """Return the hashes or numbers that are sent in place of ids."""
         if self._numbered:
-            return _whole(ids)
+            return _integers(ids)
         if isinstance(ids, CodedIds):
-            words = self._sent(ids.values)
+            words = self._encode(ids.values)
             found = words[ids.codes]
             wipe(words)
             return found
@@ -162,7 +170,7 @@ class Router:
         return hashes.view(np.int64)
 
     def _shards_of(self, sent: NDArray[np.int64]) -> ShardNumbers:
-        """The shard of each, by what is sent."""
+        """Return the shard of each hash or number."""
         if self._numbered:
             return deal(sent, self.shards, self.key)
         shards = np.empty(len(sent), np.uint16)
@@ -170,7 +178,7 @@ class Router:
         return shards
 
 
-def _whole(ids: Ids) -> NDArray[np.int64]:
+def _integers(ids: Ids) -> NDArray[np.int64]:
     if not isinstance(ids, IntegerIds):
         message = "a declared universe takes whole-number ids, from 0"
         raise InputError(message)
@@ -179,14 +187,14 @@ def _whole(ids: Ids) -> NDArray[np.int64]:
 
 @kernel(f"void({read_only('int64')}, uint64, uint16[::1])")
 def _reduce(hashes: NDArray[np.int64], shards: np.uint64, found: ShardNumbers) -> None:
-    """Write the shard of each hash: as many hashes lead to one as to another, nearly."""
+    """Write the shard of each hash: nearly the same number of hashes map to each shard."""
     for row in range(hashes.size):
         found[row] = multiply_high(uint64(hashes[row]), shards)
 
 
 @kernel(f"int64({read_only('int64')}, uint64, uint64)")
 def _first_elsewhere(hashes: NDArray[np.int64], shards: np.uint64, shard: np.uint64) -> int:
-    """The first row of another shard, from 0; -1 if there is none."""
+    """Return the first row of another shard, from 0; -1 if there is none."""
     strange = 0
     for row in range(hashes.size):
         strange |= multiply_high(uint64(hashes[row]), shards) != shard

@@ -1,4 +1,4 @@
-"""Runs a cluster until it is told to stop: its coordinator and gateway, in this process."""
+"""Server of a cluster: its coordinator and gateway in this process, until it is stopped."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from panprivacy.cluster.actors import RayShards, asked, check_address, connected, start_vault
+from panprivacy.cluster.actors import RayShards, call_actor, check_address, connected, start_vault
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
 from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord, utc
 from panprivacy.cluster.vault import SilentError
 from panprivacy.cluster.waiting import Patience
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
+from panprivacy.ground.kernels import compile_kernels
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.config import Config
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -40,13 +41,13 @@ def serve_cluster(
 
     Args:
         config: a configuration that was loaded.
-        shards: how many there are.
-        file: where the configuration is; its tokens are followed.
-        address: of a cluster of Ray; None to start one on this machine.
-        fresh: give up the states that are there, and begin anew.
+        shards: number of shards.
+        file: path of the configuration, whose tokens are followed.
+        address: the address of a Ray cluster; None to start one on this machine.
+        fresh: discard existing states, and start anew.
 
     Raises:
-        PlanError: it cannot be run like this.
+        PlanError: the cluster cannot be run with these arguments.
         BrokerError: the broker does not answer.
         GoneError: Ray has ended on this machine.
     """
@@ -61,22 +62,25 @@ def serve_cluster(
     directory = Path(config.server.directory)
     with (
         alone(directory / "lock"),
-        alone(path.with_suffix(".lock")),  # of the vault Ray would only tell that it has ended
+        # for the vault's lock, Ray would only report that the actor has ended
+        alone(path.with_suffix(".lock")),
         http_socket(config.server.address) as sock,
         _broker(config, shards) as broker,
         connected(address, patience := Patience(config.cluster.start_seconds)),
     ):
+        compile_kernels()  # once: the shards of this machine load the compiled kernels
         beginning = _Beginning(config, file, path, broker, start_vault(checkpoint.path), patience)
         engine = beginning.engine(known, shards, fresh=fresh)
-        engine.warm_up()
-        engine.wait_for_shards()
-        run(engine, sock, uncounted)
+        with closing(engine.shards):
+            engine.warm_up()
+            engine.wait_for_shards()
+            run(engine, sock, uncounted)
         if engine.coordinator.gone is not None:
             raise engine.coordinator.gone
 
 
 class _Beginning:
-    """Begins with what is there: what the coordinator knew, sealed states, queues."""
+    """The start of a cluster from the coordinator's record, sealed states and queues."""
 
     def __init__(
         self,
@@ -91,20 +95,20 @@ class _Beginning:
         self._broker, self._vault, self._patience = broker, vault, patience
 
     def engine(self, known: RecordFile | None, shards: int, *, fresh: bool) -> ClusterEngine:
-        """What goes on from what is there, or begins anew; its shards have been started.
+        """Return an engine with started shards that continues from stored state or starts anew.
 
         Args:
-            known: what the coordinator knew; None to begin anew.
-            shards: how many there are from now on.
-            fresh: give up what is there.
+            known: the record of the coordinator; None to start anew.
+            shards: number of shards from now on.
+            fresh: discard the stored state.
 
         Raises:
-            PlanError: it cannot go on.
+            PlanError: it cannot continue.
         """
         store = ReleaseStore(self._config.releases.store)
         if known is not None:
             self._check_known(known, store)
-        elif not fresh and self._asked(self._vault.found):
+        elif not fresh and self._call(self._vault.found):
             message = "there are sealed states, but not what the coordinator knew of them: put "
             message += f"{self._path.name} back, or {_FRESH}"
             raise PlanError(message)
@@ -112,21 +116,22 @@ class _Beginning:
             self._check_name()
         if known is not None and known.record.shards != shards:
             names = self._close(known, store)
-            store, known = ReleaseStore(self._config.releases.store), self._begun(shards, names)
+            store = ReleaseStore(self._config.releases.store)
+            known = self._begun(shards, names, store)
         elif known is None:
             self._give_up(self._counts())
-            known = self._begun(shards, {})
-        self._give_up(self._counts() - {shards})  # also what a crash has left behind
+            known = self._begun(shards, {}, store)
+        self._give_up(self._counts() - {shards})  # also the remains of a crash
         return self._started(known, store)
 
-    def _asked(self, method: Any, *arguments: Any) -> Any:
-        """What the vault answers, which Ray may still be starting."""
-        return self._patience.wait_for(partial(asked, method, *arguments), SilentError)
+    def _call(self, method: Any, *arguments: Any) -> Any:
+        """Return the answer of the vault, waiting while Ray still starts it."""
+        return self._patience.wait_for(partial(call_actor, method, *arguments), SilentError)
 
     def _check_name(self) -> None:
-        """Refuse to take the queues of another cluster for what was left behind."""
+        """Check that the queues are not those of another cluster of the same name."""
         name = self._config.cluster.name
-        if any(self._broker.told(name, stream) for stream in self._config.streams):
+        if any(self._broker.directory_entry(name, stream) for stream in self._config.streams):
             message = f"the broker knows a cluster {name} that keeps its states elsewhere: give "
             message += f"this one another name in [cluster]; if that one is gone, {_FRESH}"
             raise PlanError(message)
@@ -141,17 +146,15 @@ class _Beginning:
             message += f"configuration of before, or {_FRESH}"
             raise PlanError(message)
 
-    def _begun(self, shards: int, names: dict[str, bytes]) -> RecordFile:
-        """A new record, on the disk; what is there of as many shards is given up before."""
+    def _begun(self, shards: int, names: dict[str, bytes], store: ReleaseStore) -> RecordFile:
+        """Write a new record to disk, after discarding the states of the same number of shards."""
         now = time.time()
-        streams = {
-            name: StreamRecord(
-                window=now,
-                ends=Grid(stream.window_seconds, stream.zone).around(now)[1],
-                last_release=now,
-            )
-            for name, stream in self._config.streams.items()
-        }
+        streams = {}
+        for name, stream in self._config.streams.items():
+            unused_from = store.unused_from(name)
+            begins = now if unused_from is None else max(now, unused_from.timestamp())
+            ends = Grid(stream.window_seconds, stream.zone).around(begins)[1]
+            streams[name] = StreamRecord(window=begins, ends=ends, last_release=begins)
         key = SystemCoins().key(_KEY_BYTES).hex()
         self._give_up({shards})
         found = ClusterRecord(shards=shards, key=key, streams=streams, names=names)
@@ -160,25 +163,25 @@ class _Beginning:
         return record
 
     def _counts(self) -> set[int]:
-        """Of how many shards something is there."""
-        counts = {count for _, count in self._asked(self._vault.found)}
+        """Return the numbers of shards for which states or a record exist."""
+        counts = {count for _, count in self._call(self._vault.found)}
         with suppress(PlanError):
             before = RecordFile.load(self._path)
             counts |= set() if before is None else {before.record.shards}
         return counts
 
     def _give_up(self, counts: set[int]) -> None:
-        """Remove queues, what is in which is sealed to keys that are gone, and states."""
+        """Remove states, and queues whose messages are sealed to keys that are lost."""
         for count in counts:
             for queues in queues_of(self._config, count).values():
                 for queue in queues:
                     self._broker.delete(queue)
-        for shard, count in self._asked(self._vault.found):
+        for shard, count in self._call(self._vault.found):
             if count in counts:
-                self._asked(self._vault.remove, shard, count)
+                self._call(self._vault.remove, shard, count)
 
     def _close(self, record: RecordFile, store: ReleaseStore) -> dict[str, bytes]:
-        """Have as many shards as there were release what they counted in windows that ended.
+        """Make the earlier shards release what they counted in windows that ended.
 
         Returns:
             The names of batches that they know, sealed, by stream: a sender may still repeat one.
@@ -203,7 +206,7 @@ class _Beginning:
 
 
 def _check_ended(record: ClusterRecord, shards: int) -> None:
-    """Refuse another number of shards within a window: a user would be in two of them.
+    """Check that no window is in progress if the number of shards changes: users would be in two.
 
     Raises:
         PlanError: a window has not ended.
@@ -219,11 +222,11 @@ def _check_ended(record: ClusterRecord, shards: int) -> None:
 
 @contextmanager
 def _broker(config: Config, shards: int) -> Iterator[Broker]:
-    """The broker."""
+    """Connect to the broker, and close it at the end."""
     given = config.cluster
     broker = Broker(given.nats, credentials=given.credentials, most_bytes=given.queue_bytes)
     with closing(broker):
         JOURNAL.warning(Event.waiting_for_broker)
-        broker.wait()  # before anything is begun
+        broker.wait()  # before anything is started
         JOURNAL.warning(Event.starting, shards=shards)
         yield broker

@@ -1,11 +1,11 @@
-"""One stream in one shard: its slice of the table, and how far it has read its queue.
+"""One stream in one shard: its slice of the table, and its position in its queue.
 
 The queue is a log. The state has the position through which all of it is counted: so a shard that
-goes on from its state reads on from there, and each message is counted once, whatever crashes.
+resumes from its state reads on from there, and each message is counted once, whatever crashes.
 
-Windows begin and end as the coordinator says. What leaves at the end of one, or at a release
-within it, is a contribution: it is kept with the state until the coordinator has settled it, so
-that what was asked for is the same however often it is asked for.
+Windows begin and end as the coordinator requests. The output at the end of one, or at a release
+within it, is a contribution: it is stored with the state until the coordinator has settled it, so
+that repeated requests get the same contribution.
 """
 
 from __future__ import annotations
@@ -23,117 +23,119 @@ import numpy as np
 from panprivacy.cluster.directory import COLUMNS, USER
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
 from panprivacy.cluster.envelopes import Opener, Sealed
-from panprivacy.cluster.marks import Contribution, Message, read_mark
+from panprivacy.cluster.marks import Message, WindowRelease, read_mark
 from panprivacy.cluster.messages import read_message
 from panprivacy.cluster.queues import END, START, Position, Queue
 from panprivacy.cluster.routing import Router
-from panprivacy.cluster.vault import Told
+from panprivacy.cluster.vault import ShardReport
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
-from panprivacy.noise import wipe
-from panprivacy.programs.counting import Counting, numbered
-from panprivacy.service.batches import Reception, Sent
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.intake.programs.counting import Counting, numbered
+from panprivacy.privacy.noise import wipe
+from panprivacy.service.batches import HalvedError, Reception, Submission
+from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.slices import Slice
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.header import read_header
-from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.internals import Resumable
+from panprivacy.tables.slices import Slice
 
 _OWN: Final = struct.Struct("<16sdQQ?")
-"""In a state: position, when the window began, contributions, announcements, whole."""
+"""Layout in a state: position, start of the window, contributions, announcements, complete."""
 _QUIET_SECONDS: Final = 60.0
-"""For so long after a line about what was refused, there is no other one."""
+"""Seconds after a journal line about a refused message in which no other one is written."""
 _GROUP_BYTES: Final = 4 << 20
-"""Of messages that are counted in one pass, unless one is longer."""
+"""Maximum size of the messages that are counted in one pass, unless one message is longer."""
 _ALIGNED: Final = 64
 _DAMAGED: Final = "the state is damaged: no contributions are kept like this"
 
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """What a state is made of.
+    """Decoded parts of a state.
 
     Args:
-        own: as `_OWN` has it.
-        opener: of envelopes.
-        names: of `BatchIds`.
-        pending: the contributions that are kept.
-        inner: of the slice.
+        own: the fields of `_OWN`.
+        opener: the opener of envelopes.
+        names: the packed `BatchIds`.
+        pending: the contributions that are stored.
+        inner: the state of the slice.
     """
 
     own: tuple[Any, ...]
     opener: Opener
     names: bytes
-    pending: dict[Contribution, bytes]
+    pending: dict[WindowRelease, bytes]
     inner: bytes
 
 
 class ShardStream(Resumable):
-    """Counts the messages of a queue, each once, in order; safe for several threads.
+    """Counter of the messages of a queue, each once, in order; thread-safe.
 
-    Guarantee: that of the slice for its users in each window; the ids of the last batches, and how
-    many messages there were, are kept besides. [docs/guarantees/cluster.md]
+    Guarantee: that of the slice for its users in each window; the ids of the last batches, and the
+    number of messages, are stored as well. [docs/guarantees/cluster.md]
 
     Args:
-        queue: where messages come from: its subject is what they are sealed for.
-        config: what is counted.
-        part: which slice of the table, and who belongs to it.
-        began: when the first window begins, in seconds since 1970.
+        queue: the queue of the messages, which are sealed for its subject.
+        config: the configuration of the stream.
+        part: the slice of the table, and its users.
+        began: start of the first window, in seconds since 1970.
 
     Raises:
-        PlanError: what is counted cannot be counted in slices.
+        PlanError: the statistic cannot be counted in slices.
     """
 
     def __init__(self, queue: Queue, config: StreamConfig, part: Slice, began: float) -> None:
         self.queue, self.part = queue, part
         self._config = config
         self._counting = config.make_counting(part)
-        self._reception = Reception(config, self._counting, ids=Ids.integers)  # of users, or hashes
+        self._reception = Reception(
+            config, self._counting, ids=IdKind.integers
+        )  # of users, or hashes
         self._router = Router(part.shards, part.key, numbered=numbered(self._counting))
         self._opener = Opener()
         self._position = START
         self._window, self._released, self._announced = began, 0, 0
         self._whole = True
-        self._pending: dict[Contribution, bytes] = {}
+        self._pending: dict[WindowRelease, bytes] = {}
         self._told_refusal = -_QUIET_SECONDS
         self._room = bytearray()
         self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
-        """Of the stream."""
+        """Name of the stream."""
         return self.queue.stream
 
     @property
     def position(self) -> Position:
-        """Behind the last message that was counted, or refused."""
+        """Queue position after the last message that was counted or refused."""
         return self._position
 
     @property
-    def due(self) -> Contribution:
-        """The next contribution."""
+    def due(self) -> WindowRelease:
+        """Window and number of the next contribution."""
         with self._lock:
             return self._window, self._released + 1
 
-    def told(self) -> Told:
-        """What may be told of the state."""
+    def report(self) -> ShardReport:
+        """Return the public report about the state."""
         with self._lock:
-            return self._told()
+            return self._report()
 
     def take(self, messages: Iterable[Message]) -> None:
-        """Count messages that were not counted before; of each part of one all rows or none.
+        """Count messages that were not counted before; of each part, all rows or none.
 
-        What cannot be counted is refused with a line in the journal, and read no more.
+        Rows that cannot be counted are refused with a line in the journal, and not read again.
 
         Args:
-            messages: envelopes, in order, each with the position behind it.
+            messages: envelopes, in order, each with the position after it.
         """
         with self._lock:
             for group in _groups(messages):
                 self._take(group)
 
     def go_on_at(self, last: Position) -> None:
-        """Know how far a queue is that was born anew: what it held before is lost, then."""
+        """Move to a queue that was created again, given its end; earlier messages are lost."""
         with self._lock:
             if last.born > self._position.born:
                 start = Position(last.born, 0)
@@ -150,23 +152,23 @@ class ShardStream(Resumable):
         next_start: float = 0.0,
         announced: int = 0,
     ) -> None:
-        """Have a contribution of the current window; once, however often it is asked for.
+        """Make a contribution of the current window; repeated requests make no second one.
 
-        Where messages beyond the cut were counted, nobody knows to which of two windows their rows
-        belong: neither is complete.
+        If messages beyond the cut were counted, nobody knows to which of two windows their rows
+        belong: both are incomplete.
 
         Args:
-            window: when it began.
-            number: of the release, from 1.
+            window: start of the window.
+            number: number of the release, from 1.
             through: the position of the cut.
             last: whether the window ends with it: its state is wiped.
-            next_start: when the next window begins, if it does.
-            announced: as for `announce`, which comes first if it has not come yet: so all shards
-                contribute from one epoch.
+            next_start: start of the next window, if `last`.
+            announced: see `announce`, which is done first if necessary: so all shards contribute
+                from one epoch.
 
         Raises:
             PlanError: it is not the next contribution of the current window.
-            BudgetError: no such contribution was planned, or not so many intrusions.
+            BudgetError: the contribution, or the number of intrusions, was not planned.
         """
         with self._lock:
             if (window, number) in self._pending:
@@ -187,10 +189,10 @@ class ShardStream(Resumable):
                 self._window, self._released, self._announced = next_start, 0, 0
 
     def contribution(self, window: float, number: int) -> bytes:
-        """A contribution that is kept.
+        """Return a stored contribution.
 
         Raises:
-            PlanError: it is not.
+            PlanError: there is no such contribution.
         """
         with self._lock:
             try:
@@ -200,33 +202,33 @@ class ShardStream(Resumable):
         raise PlanError(message)
 
     def settle(self, window: float, number: int) -> None:
-        """Forget a contribution; again changes nothing."""
+        """Forget a contribution; repeating it changes nothing."""
         with self._lock:
             self._pending.pop((window, number), None)
 
     def announce(self, window: float, total: int) -> None:
-        """Re-randomise the state until so many intrusions have been announced to its window.
+        """Re-randomise the state until `total` intrusions have been announced to its window.
 
         A window that has ended needs none: its state is wiped.
 
         Args:
-            window: when it began.
-            total: how many people have announced to it.
+            window: start of the window.
+            total: number of intrusions announced to it.
 
         Raises:
-            BudgetError: so many were not planned. Nothing was changed.
+            BudgetError: that number was not planned. Nothing was changed.
         """
         with self._lock:
             if window == self._window:
                 self._announce(total)
 
     def names(self) -> bytes:
-        """The names of the last parts, for `know`."""
+        """Return the names of the last parts, for `know`."""
         with self._lock:
             return self._reception.batch_ids.packed()
 
     def know(self, names: bytes) -> None:
-        """Count no part again that shards of another number have counted."""
+        """Set the names of parts counted under another number of shards, to count none again."""
         with self._lock:
             self._reception.batch_ids.unpack(names)
 
@@ -235,28 +237,28 @@ class ShardStream(Resumable):
         with self._lock:
             self._opener.rotate()
 
-    def snapshot(self) -> tuple[bytes, Told]:
-        """The state, and what may be told of it."""
+    def snapshot(self) -> tuple[bytes, ShardReport]:
+        """Return the state, and the public report about it."""
         with self._lock:
-            return self._state(), self._told()
+            return self._state(), self._report()
 
     def state(self) -> bytes:
-        """Position, keys, batch ids, contributions that are kept, and the state of the slice."""
+        """Return position, keys, batch ids, stored contributions, and the state of the slice."""
         with self._lock:
             return self._state()
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Raise what `resume` would refuse, without changing anything."""
+        """Raise the errors that `resume` would raise, without changing anything."""
         inner = self._earlier(state).inner
-        self._counting.check_state(inner, released=released, announced=announced)
+        self._counting.internals.memory.check_state(inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state of the same slice.
+        """Resume from an earlier state of the same slice.
 
         Args:
-            state: what `state()` returned.
-            released: as for `Statistic.resume`; the state knows its own contributions.
-            announced: as for `Statistic.resume`.
+            state: the result of `state()`.
+            released: see `Statistic.resume`; the state knows its own contributions.
+            announced: see `Statistic.resume`.
 
         Raises:
             InputError: it is damaged, or of another slice or stream. Nothing was changed.
@@ -273,8 +275,8 @@ class ShardStream(Resumable):
     def _take(self, group: Sequence[Message]) -> None:
         """Count several messages in one pass; whatever fails, they are not counted again."""
         room = self._room_for(sum(_stride(sealed) for _, sealed in group))
-        several: list[Sent] = []
-        at = 0
+        several: list[Submission] = []
+        at, before = 0, self._position
         try:
             for position, sealed in group:
                 if position > self._position:
@@ -286,31 +288,36 @@ class ShardStream(Resumable):
             for outcome in self._reception.take(self._counting, several):
                 if isinstance(outcome, Exception):
                     self._refuse(outcome)
+        except MemoryError:  # nothing was counted: the broker has it until there is room
+            self._position = before
+            raise
         except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
             self._refuse(without_frames(error))
         finally:
             wipe(np.frombuffer(room, np.uint8))
 
     def _room_for(self, size: int) -> memoryview:
-        """Where messages are opened: always the same memory, as pages of new ones take longer."""
+        """Return memory for opened messages: always the same, as new memory has page faults."""
         if len(self._room) < size:
             self._room = bytearray(size)
         return memoryview(self._room)[:size]
 
-    def _read(self, sealed: Sealed, room: memoryview, several: list[Sent]) -> None:
-        """Open a message, and add its parts to those that are counted."""
+    def _read(self, sealed: Sealed, room: memoryview, several: list[Submission]) -> None:
+        """Open a message, and add its parts to those to be counted."""
         try:
             plain = self._opener.open(sealed, self.queue.subject, room)
             for one in read_message(plain, len(self._reception.columns.wanted())):
                 if isinstance(one, InputError):
                     self._refuse(one)
                 else:
-                    self._accept(Sent(one.batches, one.name), several)
+                    self._accept(Submission(one.batches, one.name), several)
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - others are counted, and its words may show rows
             self._refuse(without_frames(error))
 
-    def _accept(self, sent: Sent, several: list[Sent]) -> None:
-        """Add a part to those that are counted, unless a row of it belongs to another shard."""
+    def _accept(self, sent: Submission, several: list[Submission]) -> None:
+        """Add a part to those to be counted, unless a row of it belongs to another shard."""
         try:
             for batch in sent.batches:
                 self._router.check(batch, COLUMNS.index(USER), self.part.shard)
@@ -320,10 +327,12 @@ class ShardStream(Resumable):
             several.append(sent)
 
     def _refuse(self, error: Exception) -> None:
-        """Tell that something is not counted; a liar cannot fill the journal."""
+        """Report a refused message, at most once a minute: forgers cannot fill the journal."""
         reason = str(error)
-        if not isinstance(error, PanPrivacyError):  # it should have been counted
+        expected = isinstance(error, PanPrivacyError)
+        if not expected or isinstance(error, HalvedError):  # it should have been counted
             self._whole = False
+        if not expected:
             reason = f"failed with {type(error).__name__}"
         now = time.monotonic()
         if now - self._told_refusal >= _QUIET_SECONDS:
@@ -331,7 +340,7 @@ class ShardStream(Resumable):
             JOURNAL.error(Event.refused_message, stream=self.name, reason=reason)
 
     def _note_gap(self, position: Position) -> None:
-        """A window is not whole of which messages were lost, as those of a broker that died."""
+        """Mark the window incomplete if messages were lost, for example by a broker that died."""
         before = self._position
         if before == START:
             return
@@ -341,9 +350,9 @@ class ShardStream(Resumable):
             JOURNAL.error(Event.lost_messages, stream=self.name)
 
     def _announce(self, total: int) -> None:
-        """Re-randomise the state until so many intrusions have been announced."""
+        """Re-randomise the state until `total` intrusions have been announced."""
         counting = self._counting
-        if total > counting.guarantee.intrusions - (counting.planned - 1):
+        if total > counting.guarantee.intrusions - (counting.internals.releasing.planned - 1):
             message = f"stream {self.name} has no {total} announced intrusions planned"
             raise BudgetError(message)
         while self._announced < total:
@@ -351,24 +360,24 @@ class ShardStream(Resumable):
             self._announced += 1
 
     def _contribution(self, *, last: bool) -> bytes:
-        """What was counted.
+        """Return the current contribution, packed.
 
         Raises:
-            BudgetError: it would be wiped with it, though the window goes on.
+            BudgetError: it would wipe the state, though the window continues.
         """
         counting = self._counting
-        if not last and counting.announced >= counting.guarantee.intrusions:
+        if not last and counting.internals.memory.announced >= counting.guarantee.intrusions:
             message = f"stream {self.name} has no release left but that of the end of the window"
             raise BudgetError(message)
-        parts = counting.parts("sums")
+        parts = counting.internals.contributions.parts("sums")
         return b"".join(part.under(complete=self._whole).packed() for part in parts)
 
     def _fresh(self) -> Counting:
-        """The statistics of the next window."""
+        """Return new statistics for the next window."""
         return self._config.make_counting(self.part)
 
-    def _told(self) -> Told:
-        return Told(
+    def _report(self) -> ShardReport:
+        return ShardReport(
             window=self._window,
             released=self._released,
             announced=self._announced,
@@ -391,12 +400,12 @@ class ShardStream(Resumable):
         return self._layout.packed(own + self._opener.packed() + names + kept)
 
     def _earlier(self, state: bytes) -> _Earlier:
-        """A state, taken apart.
+        """Return the decoded parts of a state.
 
         Raises:
             InputError: it is no state of this stream and slice.
         """
-        kept = _kept(read_header(io.BytesIO(state)).public())
+        kept = _contributions_in(read_header(io.BytesIO(state)).public())
         own, (inner,) = self._layout_of(kept).parts(state)
         stream = io.BytesIO(own)
         fields = _OWN.unpack(stream.read(_OWN.size))
@@ -409,8 +418,8 @@ class ShardStream(Resumable):
     def _layout(self) -> Container:
         return self._layout_of({key: len(one) for key, one in self._pending.items()})
 
-    def _layout_of(self, kept: Mapping[Contribution, int]) -> Container:
-        """The layout of a state with contributions of these sizes."""
+    def _layout_of(self, kept: Mapping[WindowRelease, int]) -> Container:
+        """Return the layout of a state with contributions of these sizes."""
         public: dict[str, Any] = {
             "stream": self.name,
             "batch_ids": self._config.retries,
@@ -421,14 +430,14 @@ class ShardStream(Resumable):
         }
         own_bytes = _OWN.size + KEYS_BYTES + self._reception.batch_ids.state_bytes
         own_bytes += sum(kept.values())
-        return Container("ShardStream", public, own_bytes, [self._counting])
+        return Container("ShardStream", public, own_bytes, [self._counting.internals.memory])
 
 
-def _kept(public: Mapping[str, Any]) -> dict[Contribution, int]:
-    """Which contributions a state holds, and the size of each; nothing in one of something else.
+def _contributions_in(public: Mapping[str, Any]) -> dict[WindowRelease, int]:
+    """Return the contributions in a state with their sizes; empty for states without any.
 
     Raises:
-        InputError: it is damaged.
+        InputError: the header is damaged.
     """
     listed = public.get("kept", [])
     try:
@@ -443,7 +452,7 @@ def _kept(public: Mapping[str, Any]) -> dict[Contribution, int]:
 def _groups(
     messages: Iterable[Message],
 ) -> Iterator[list[Message]]:
-    """Messages that are opened together."""
+    """Yield messages that are opened together."""
     group: list[Message] = []
     size = 0
     for one in messages:
@@ -457,5 +466,5 @@ def _groups(
 
 
 def _stride(sealed: Sealed) -> int:
-    """The room that a message is given: columns of what follows it are aligned."""
+    """Return the size reserved for a message: columns of the next message are aligned."""
     return -(-len(sealed) // _ALIGNED) * _ALIGNED

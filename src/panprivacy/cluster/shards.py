@@ -1,4 +1,4 @@
-"""The shards, as the coordinator asks them: each in a process of its own."""
+"""Interface of the coordinator to the shards, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from panprivacy.cluster.vault import Told
+from panprivacy.cluster.vault import ShardReport
 
 
 class Shards(Protocol):
-    """All shards, and the vault with what they have told."""
+    """All shards, and the vault with their reports."""
 
     def ask(self, shard: int, what: str, *arguments: Any) -> Future[Any]:
-        """Have a shard do something; `StoreError` comes of it if the shard does not answer."""
+        """Call a shard; the future fails with `StoreError` if the shard does not answer."""
 
-    def told(self) -> Mapping[int, Mapping[str, Told]]:
-        """What each shard has told of the state that the vault has, by stream.
+    def report(self) -> Mapping[int, Mapping[str, ShardReport]]:
+        """Return the last report of each shard about its stored state, by stream.
 
         Raises:
-            GoneError: the vault does not answer, and will not any more.
+            GoneError: the vault does not answer, and never will.
             StoreError: it does not answer now.
         """
 
     def stop(self) -> None:
-        """Have all shards seal what they have counted, and end."""
+        """Make all shards seal their states, and end."""
+
+    def close(self) -> None:
+        """End all shards at once; no call to one is in progress when this returns."""

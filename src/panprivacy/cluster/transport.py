@@ -1,9 +1,9 @@
-"""How the client of NATS reads: what a queue holds is copied once, from the socket's buffer.
+"""Transport of the NATS client: a message is copied once, from the socket's buffer.
 
-The client as it comes copies each message four times before it hands it out, and in a hardened
-process each copy is overwritten as well: that takes longer than to decrypt and count the message.
-All else, from the handshake to the lines of the protocol, is the client's own; but what it trips
-over ends the connection, and not the client, and where TLS is asked for there is no doing without.
+The unmodified client copies each message four times before it returns it, and in a hardened
+process each copy is also overwritten: that takes longer than to decrypt and count the message.
+Everything else, from the handshake to the lines of the protocol, is the client's own; but an
+invalid input ends the connection, not the client, and TLS that was requested is never skipped.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE, MAX_CONTROL_LINE_SIZE, P
 
 _BUFFER_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
-"""Of a message: no server of NATS takes more."""
+"""Maximum size of a message: no server of NATS takes more."""
 _MOST_LINE: Final = 1 << 20
-"""Of a line: that of a large cluster names all its servers."""
+"""Maximum size of a line: the line of a large cluster names all its servers."""
 _END_BYTES: Final = 2
-"""With which a message ends."""
+"""Size of the end of a message."""
 _FROM_QUEUE: Final = b"$JS.ACK."
-"""With which the place to answer begins, of what comes out of a queue."""
+"""Prefix of the reply subject of messages from a queue."""
 
 
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
-"""What the client raises where it cannot read what a server says."""
+"""Errors of the client if it cannot read the data of a server."""
 
 
 def new_client() -> nats.NATS:
-    """A client that reads like this, to be connected as any other one."""
+    """Return a client with this transport, to be connected like any other."""
     client = _Client()
     client._ps = parser = MessageParser(client)  # noqa: SLF001 - there is no other way to give one
     client._transport = Connection(parser)  # noqa: SLF001
@@ -45,7 +45,7 @@ def new_client() -> nats.NATS:
 
 @contextmanager
 def _read_or_refused() -> Iterator[None]:
-    """What cannot be read is a fault of the server, after which the client connects again."""
+    """Convert unreadable data to an error of the server, after which the client reconnects."""
     try:
         yield
     except UNREADABLE:
@@ -54,14 +54,14 @@ def _read_or_refused() -> Iterator[None]:
 
 
 class _Client(nats.NATS):  # type: ignore[misc]
-    """The library's, which would not try again after a handshake that it cannot read."""
+    """The library's client, which would otherwise not retry after an unreadable handshake."""
 
     async def _process_connect_init(self) -> None:
         with _read_or_refused():
             await super()._process_connect_init()
 
     def _connect_command(self) -> bytes:
-        """What it sends next: a password, too, and to whoever says that he has no TLS."""
+        """Return the next command, which may contain a password; refuse to send it without TLS."""
         if self._current_server.uri.scheme == "tls" and not self._transport.secure:
             raise SecureConnRequiredError
         said: bytes = super()._connect_command()
@@ -69,13 +69,13 @@ class _Client(nats.NATS):  # type: ignore[misc]
 
 
 class Connection(Transport):  # type: ignore[misc]
-    """With or without TLS, and read into one buffer.
+    """Connection with or without TLS, read into one buffer.
 
     Args:
-        parser: of what is read; it may still be in the middle of a message when that breaks off.
+        parser: parses the data; it may be in the middle of a message when the connection breaks.
 
     Attributes:
-        secure: whether it is with TLS.
+        secure: whether the connection uses TLS.
     """
 
     secure = False
@@ -98,7 +98,7 @@ class Connection(Transport):  # type: ignore[misc]
         buffer_size: int,  # noqa: ARG002
         connect_timeout: int,
     ) -> None:
-        """Go on with TLS."""
+        """Upgrade the connection to TLS."""
         before, self._incoming = self._incoming, _Incoming()
         made = asyncio.get_running_loop().start_tls(
             before.source,
@@ -110,11 +110,11 @@ class Connection(Transport):  # type: ignore[misc]
         self.secure = True
 
     async def read(self, buffer_size: int) -> memoryview:  # noqa: ARG002
-        """What has come, good until the next call; nothing at the end."""
+        """Return the data received, valid until the next call; empty at the end."""
         return await self._incoming.read()
 
     async def readline(self) -> bytes:
-        """A line of the handshake; what has come behind it is read next."""
+        """Return a line of the handshake; data after it is read next."""
         line = b""
         while not line.endswith(b"\n") and (more := bytes(await self._incoming.read())):
             end = more.find(b"\n") + 1 or len(more)
@@ -124,19 +124,19 @@ class Connection(Transport):  # type: ignore[misc]
         return line
 
     def at_eof(self) -> bool:
-        """Whether nothing more will come."""
+        """Return whether no more data will come."""
         return self._incoming.at_eof()
 
     def write(self, payload: bytes) -> None:
-        """Have it sent."""
+        """Send data."""
         self._incoming.source.write(payload)
 
     def writelines(self, payload: list[bytes]) -> None:
-        """Have all of it sent."""
+        """Send several pieces of data."""
         self._incoming.source.writelines(payload)
 
     async def drain(self) -> None:
-        """Wait while too much of it has not been sent."""
+        """Wait while too much data has not been sent."""
         await self._incoming.drained()
 
     def close(self) -> None:
@@ -150,12 +150,12 @@ class Connection(Transport):  # type: ignore[misc]
             await self._incoming.lost.wait()
 
     def __bool__(self) -> bool:
-        """Always: the client makes a transport of its own where there is none."""
+        """Return true: the client creates its own transport if there is none."""
         return True
 
 
 class _Incoming(asyncio.BufferedProtocol):
-    """A buffer that a connection fills; it begins anew when all of it has been read."""
+    """A buffer that a connection fills; it is reused once all of it has been read."""
 
     def __init__(self) -> None:
         self.source: Any = None
@@ -190,7 +190,7 @@ class _Incoming(asyncio.BufferedProtocol):
         self._may_write.set()
 
     async def read(self) -> memoryview:
-        """All that has come since the last call, whose memory is used again."""
+        """Return all data since the last call, whose memory is reused."""
         if self._read == len(self._buffer) and not self.lost.is_set():
             self.source.resume_reading()
         if self._read == self._filled:
@@ -204,11 +204,11 @@ class _Incoming(asyncio.BufferedProtocol):
         return self._buffer[start : self._filled]
 
     def give_back(self, count: int) -> None:
-        """Have the last bytes that were read once more."""
+        """Unread the last `count` bytes."""
         self._read -= count
 
     def at_eof(self) -> bool:
-        """Whether all has been read, and nothing more will come."""
+        """Return whether all data has been read, and no more will come."""
         return self.lost.is_set() and self._read == self._filled
 
     async def drained(self) -> None:
@@ -220,18 +220,18 @@ class _Incoming(asyncio.BufferedProtocol):
 
 
 class MessageParser(Parser):  # type: ignore[misc]
-    """The library's parser of lines; messages are put where they stay."""
+    """The library's parser of lines; messages are written to their final memory."""
 
     header_needed: int
 
     def reset(self) -> None:
-        """Begin anew, with a new connection."""
+        """Reset for a new connection."""
         super().reset()
         self._message: memoryview | None = None
         self._filled = 0
 
     async def parse(self, data: bytes | memoryview = b"") -> None:
-        """Have the client process what came."""
+        """Parse data, and have the client process it."""
         rest = memoryview(data)
         while rest:
             if self.state == AWAITING_CONTROL_LINE:
@@ -246,7 +246,7 @@ class MessageParser(Parser):  # type: ignore[misc]
                 if not self.header_needed <= self.needed <= _MOST_BYTES:
                     message = "nats: a message that no server takes"
                     raise ProtocolError(message)
-                room = np.empty(self.needed + _END_BYTES, np.uint8)  # not zeroed, as others are
+                room = np.empty(self.needed + _END_BYTES, np.uint8)  # not zeroed, unlike others
                 self._message, self._filled = memoryview(room.data), 0
             piece = rest[: len(self._message) - self._filled]
             rest = rest[len(piece) :]
@@ -259,7 +259,7 @@ class MessageParser(Parser):  # type: ignore[misc]
         subscription, subject, reply = (self.msg_arg[name] for name in ("sid", "subject", "reply"))
         headers = bytes(message[: self.header_needed]) or None
         view = message[self.header_needed : self.needed]
-        # The client reads what is not out of a queue itself.
+        # Messages from elsewhere than a queue are read by the client itself.
         content = view if reply.startswith(_FROM_QUEUE) else bytes(view)
         self._message, self.header_needed = None, 0
         self.state = AWAITING_CONTROL_LINE

@@ -1,12 +1,13 @@
 """The vault: one folder, on the coordinator's node, with the last sealed state of each shard.
 
-A shard that starts again begins here, wherever it runs. Each beginning has a number of its own, its
-incarnation, and only the last one may keep states: so of two processes that both take themselves
-for a shard, as after a network was cut, one can go on. A process that hears nothing of the vault
-for so long as a lease ends itself, and no other node goes on before that: there are never two.
+A shard that restarts begins here, wherever it runs. Each start has its own number, the
+incarnation, and only the last one may store states: so of two processes that both consider
+themselves the shard, for example after a network partition, one can continue. A process without
+an answer of the vault for the time of a lease ends itself, and no other node continues before
+that: there are never two.
 
-The vault opens nothing. Beside the sealed states it knows in memory what their shards tell about
-them, all of it public: of what it tells, the state is on the disk.
+The vault opens nothing. Beside the sealed states it has in memory the reports of their shards, all
+of them public: the state of each report is on the disk.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from typing import Final, TypedDict
 
 from panprivacy.cluster.queues import Position
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.files import read_at_most, replace_file, sync_names, unfinished
-from panprivacy.sealing import MOST_SEALED
+from panprivacy.ground.files import read_at_most, replace_file, sync_names, unfinished
+from panprivacy.ground.sealing import MOST_SEALED
 from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
+from panprivacy.tables.slices import Slice
 
 LEASE: Final = 10.0
-"""Seconds that a process goes on as a shard without an answer of the vault."""
+"""Seconds that a process continues as a shard without an answer of the vault."""
 _PATIENCE: Final = 30.0
-"""Seconds in which the vault of a coordinator that has just died lets go of the folder."""
+"""Seconds within which the vault of a coordinator that has just died releases the folder."""
 _PAUSE: Final = 0.1
 
 
-class Told(TypedDict):
-    """What is told of a stream's state in one shard; all of it is public.
+class ShardReport(TypedDict):
+    """Public report about a stream's state in one shard.
 
     Args:
-        window: when the window began that is counted, in seconds since 1970.
-        released: how many contributions were made of it.
-        announced: how many intrusions people have announced to it.
-        pending: window and number of the contributions that are kept until they are settled.
-        position: through which message of the queue all is counted.
+        window: start of the window that is counted, in seconds since 1970.
+        released: number of contributions made of it.
+        announced: number of intrusions announced to it.
+        pending: window and number of the contributions that are stored until they are settled.
+        position: queue position through which all messages are counted.
         public: the key to which messages are sealed.
         whole: whether no message of the window is known to be lost.
     """
@@ -64,40 +65,40 @@ class SilentError(StoreError):
 
 
 class GoneError(SilentError):
-    """It will not answer any more: Ray has ended where it ran."""
+    """The vault will never answer again: Ray has ended on its node."""
 
 
 class LeasedError(StoreError):
-    """A process on another node may still take itself for the shard: ask again."""
+    """A process on another node may still consider itself the shard: call again."""
 
 
 class FencedError(PanPrivacyError):
-    """Another process goes on as this shard, or none does any more: end."""
+    """Another process continues as this shard, or none does any more: end."""
 
 
 @dataclass(slots=True)
 class _Shard:
-    """What the vault knows of a shard besides its file.
+    """State of a shard in the vault, besides its file.
 
     Args:
-        answered: when its process was answered last; of one from before, the vault's own beginning.
-        node: where that runs; None if it is not known.
+        answered: time of the last answer to its process; for an earlier process, the vault's start.
+        node: the node of the process; None if it is not known.
     """
 
     answered: float
     node: str | None = None
     incarnation: int = 0
     number: int = 0
-    told: Mapping[str, Told] | None = None
+    report: Mapping[str, ShardReport] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Vault:
-    """Keeps the sealed states of shards; safe for several threads.
+    """Store of the sealed states of shards; thread-safe.
 
     Args:
-        path: of the checkpoint in the configuration: files are named like it, with the shard.
-        clock: seconds on a clock that nobody sets.
+        path: path of the checkpoint in the configuration: file names add the shard to it.
+        clock: seconds on a clock that cannot be set.
 
     Raises:
         PlanError: the folder cannot be used, or another vault has it.
@@ -111,22 +112,22 @@ class Vault:
         self._folder = self._locked()
 
     def begin(self, part: Slice, node: str = "") -> tuple[int, bytes | None]:
-        """Begin as a shard: whoever was it before can keep nothing from now on.
+        """Start an incarnation of a shard: earlier ones can store nothing from now on.
 
         Args:
             part: the slice of the shard.
-            node: where the process runs. A node starts none before the last one there has ended.
+            node: the node of the process. A node starts none before its last one has ended.
 
         Returns:
-            The incarnation, and the sealed states to go on from; None if there are none.
+            The incarnation, and the sealed states to resume from; None if there are none.
 
         Raises:
             StoreError: the file cannot be read now.
-            LeasedError: a process on another node may still take itself for the shard.
+            LeasedError: a process on another node may still consider itself the shard.
         """
         shard = self._shard(part)
         with shard.lock:
-            with self._lock:  # a vault that starts again takes no number of before for its own
+            with self._lock:  # a vault that restarts reuses no earlier number
                 self._latest = max(self._latest + 1, time.time_ns())
                 shard.incarnation, shard.number = self._latest, 0
             try:
@@ -143,18 +144,23 @@ class Vault:
             return shard.incarnation, sealed
 
     def keep(
-        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+        self,
+        part: Slice,
+        incarnation: int,
+        number: int,
+        sealed: bytes,
+        report: Mapping[str, ShardReport],
     ) -> None:
-        """Have the states of a shard on the disk when this returns, in place of those before.
+        """Store the states of a shard on the disk, in place of the earlier ones, before it returns.
 
-        Calls may overtake each other, as those that nobody waits for any more: what is later stays.
+        Calls may overtake each other, such as calls that timed out: the later states stay.
 
         Args:
             part: the slice of the shard.
-            incarnation: what `begin` gave to whoever calls.
-            number: of these states among those of this incarnation; it grows.
-            sealed: its states.
-            told: what is public about them, by stream.
+            incarnation: the incarnation that `begin` returned to the caller.
+            number: number of these states within this incarnation; it increases.
+            sealed: the sealed states.
+            report: the public reports about them, by stream.
 
         Raises:
             FencedError: another process has begun as this shard. The file is as it was.
@@ -174,27 +180,27 @@ class Vault:
                 replace_file(self._file(part), sealed)
             except OSError as error:
                 raise _failed(error, "written") from None
-            shard.told = told
+            shard.report = report
 
-    def told(self) -> dict[Slice, tuple[int, Mapping[str, Told]]]:
-        """Of each shard that has kept a state, its incarnation and what it told of that state."""
+    def report(self) -> dict[Slice, tuple[int, Mapping[str, ShardReport]]]:
+        """Return the incarnation and the last report of each shard that has stored a state."""
         with self._lock:
             known = dict(self._shards)
         return {
-            part: (shard.incarnation, told)
+            part: (shard.incarnation, report)
             for part, shard in known.items()
-            if (told := shard.told) is not None
+            if (report := shard.report) is not None
         }
 
     def found(self) -> list[tuple[int, int]]:
-        """Of which shards, counted from 0, of how many, there are states."""
+        """Return the shards with states, as pairs: number from 0, and number of shards."""
         name = re.escape(self._path.stem), re.escape(self._path.suffix)
         pattern = re.compile(r"{}-(\d+)-of-(\d+){}".format(*name))
         matches = [pattern.fullmatch(one.name) for one in self._path.parent.iterdir()]
         return sorted((int(one[1]) - 1, int(one[2])) for one in matches if one is not None)
 
     def remove(self, shard: int, shards: int) -> None:
-        """Give up the states of a shard that counts no more; may be repeated.
+        """Remove the states of a shard that is no longer used; may be repeated.
 
         Raises:
             StoreError: the file cannot be removed now.
@@ -205,7 +211,7 @@ class Vault:
                 del self._shards[part]
         for one in known.values():
             with one.lock:
-                one.incarnation, one.told = 0, None
+                one.incarnation, one.report = 0, None
         file = self._named(shard, shards)
         try:
             for path in (unfinished(file), file):
@@ -215,7 +221,7 @@ class Vault:
             raise _failed(error, "removed") from None
 
     def close(self) -> None:
-        """Let another vault have the folder."""
+        """Release the folder to another vault."""
         os.close(self._folder)
 
     def _shard(self, part: Slice) -> _Shard:
@@ -230,10 +236,10 @@ class Vault:
         return path.with_name(f"{path.stem}-{shard + 1}-of-{shards}{path.suffix}")
 
     def _locked(self) -> int:
-        """A file that one vault at a time can hold; the system lets go of it when a process ends.
+        """Lock a file that one vault can hold; the system releases it when the process ends.
 
         Raises:
-            PlanError: another vault has it, or it cannot be there.
+            PlanError: another vault holds it, or it cannot be created.
         """
         path, until = self._path.with_name(f"{self._path.name}.lock"), time.monotonic() + _PATIENCE
         try:

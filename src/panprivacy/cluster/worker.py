@@ -1,11 +1,12 @@
-"""A shard at work: it reads its queues, counts, and seals what it has counted.
+"""A shard at work: it reads its queues, counts, and seals its states.
 
 A thread for each stream reads messages in order and counts them. Each second another one seals
-positions and slices together, and has the vault keep them; what is in a kept state is removed from
-the queues. So a crash at any point loses nothing that was in a queue, and counts nothing twice.
+positions and slices together, and has the vault store them; messages in a stored state are removed
+from the queues. So a crash at any point loses nothing that was in a queue, and counts nothing
+twice.
 
-What calls it may be in another process: what it is given and what it returns is public or sealed,
-and what it raises is words of this package, without the frames that raised them.
+The caller may be in another process: arguments and results are public or sealed, and errors are
+messages of this package, without the frames that raised them.
 """
 
 from __future__ import annotations
@@ -21,37 +22,37 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.cluster.broker import Broker
-from panprivacy.cluster.marks import Contribution, Message, before_mark
+from panprivacy.cluster.marks import Message, WindowRelease, before_mark
 from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told
+from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, ShardReport, SilentError
 from panprivacy.errors import InputError, PanPrivacyError, without_frames
-from panprivacy.hygiene.doctor import findings
-from panprivacy.hygiene.wiping import wipe_traces
-from panprivacy.sealing import check_recipient, seal, unseal_with
+from panprivacy.ground.hygiene.doctor import findings
+from panprivacy.ground.hygiene.wiping import wipe_traces
+from panprivacy.ground.kernels import wipe_stack
+from panprivacy.ground.sealing import check_recipient, seal, unseal_with
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
 from panprivacy.statistics.containers import parted, resume_all
+from panprivacy.tables.slices import Slice
 
 _MOST: Final = 64
-"""Messages that are fetched at once."""
+"""Maximum number of messages that are fetched at once."""
 _PULL_SECONDS: Final = 0.25
 _GATHER_SECONDS: Final = 0.1
-"""How long messages gather before they are fetched together, which costs less."""
+"""Seconds for which messages gather before they are fetched together, which is cheaper."""
 _PAUSE: Final = 1.0
-"""Seconds until something that failed is tried again."""
+"""Seconds until a failed task is tried again."""
 _WATCH_SECONDS: Final = 0.5
 PATIENCE: Final = 10.0
-"""Seconds that a call waits, for messages to be counted or for the vault; then it says so."""
+"""Seconds that a call waits for messages to be counted or for the vault before it fails."""
 _ROTATE_SECONDS: Final = 3_600.0
-"""How long a key for messages is used; it opens for as long again."""
+"""Seconds for which a key for messages is used; it opens for the same time again."""
 _IDENTITY_SECONDS: Final = 30.0
 
 P = ParamSpec("P")
@@ -60,16 +61,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """What a worker is told; all of it is public, as Ray keeps it.
+    """Configuration of a worker; all of it is public, as Ray stores it.
 
     Args:
         part: its slice.
-        streams: what is counted, by name.
-        begins: when the first window of each begins, if there is no state of it.
-        cluster: where the broker is, and the identity.
+        streams: the configuration of each stream, by name.
+        begins: start of the first window of each stream, used if the stream has no state.
+        cluster: the configuration of the broker and the identity.
         recipient: public key of age to which states are sealed.
         every: seconds from one sealed state to the next.
-        names: what `Worker.names` gave of each stream, of shards that were of another number.
+        names: results of `Worker.names` for each stream, from before the number of shards changed.
     """
 
     part: Slice
@@ -81,10 +82,10 @@ class WorkerConfig:
     names: Mapping[str, bytes] = field(default_factory=dict)
 
     def opened(self, sealed: bytes) -> bytes:
-        """What was sealed; the private key is there for as long as that takes.
+        """Return the unsealed data; the private key is in memory only for the time that takes.
 
         Raises:
-            InputError: there is no private key here, or another one.
+            InputError: the private key is missing or wrong.
         """
         if self.cluster.identity_command is None:
             keys = os.environ.get(self.cluster.identity, "")
@@ -110,16 +111,21 @@ class AnyVault(Protocol):
     """The vault, in this process or another one."""
 
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
-        """As `Vault.begin`."""
+        """Start an incarnation; see `Vault.begin`."""
 
     def keep(
-        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+        self,
+        part: Slice,
+        incarnation: int,
+        number: int,
+        sealed: bytes,
+        report: Mapping[str, ShardReport],
     ) -> None:
-        """As `Vault.keep`."""
+        """Store sealed states; see `Vault.keep`."""
 
 
 def _plainly(method: Callable[P, T]) -> Callable[P, T]:
-    """What goes wrong leaves without frames, and without words that could show a state."""
+    """Raise errors without frames, and without messages that could show a state."""
 
     @functools.wraps(method)
     def called(*arguments: P.args, **named: P.kwargs) -> T:
@@ -135,16 +141,16 @@ def _plainly(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Worker:
-    """Counts the queues of one shard; safe for several threads.
+    """Counter of the queues of one shard; thread-safe.
 
     Guarantee: that of its slices. A message that the broker has is counted once, whenever the
-    process dies; a contribution that was handed out is in a state that the vault has.
+    process dies; a contribution that was returned is in a state that the vault has.
     [docs/guarantees/cluster.md, tests/cluster/test_worker.py]
 
     Args:
-        config: what it is told.
-        vault: keeps its states.
-        fenced: is called when another process goes on as this shard, or soon may.
+        config: its configuration.
+        vault: stores its states.
+        fenced: called when another process continues as this shard, or soon may.
     """
 
     def __init__(
@@ -163,7 +169,7 @@ class Worker:
         )
         self._troubles = Troubles()
         self._incarnation, self._answered = 0, math.inf
-        self._told: Mapping[str, Told] = {}
+        self._told: Mapping[str, ShardReport] = {}
         self._limits: dict[tuple[str, float, int], Position] = {}
         self._removed: dict[str, Position] = {}
         self._rotated = dict.fromkeys(self._streams, time.monotonic())
@@ -180,7 +186,7 @@ class Worker:
 
     @_plainly
     def troubles(self) -> dict[str, str]:
-        """What does not work at the moment, and what is not protected, by what it is."""
+        """Return the current troubles and missing protections, by name."""
         exposed = {one.name: f"{one.says}; {one.fix}" for one in findings() if not one.ok}
         return {**exposed, **self._troubles.known}
 
@@ -196,25 +202,25 @@ class Worker:
         recipient: str,
         announced: int = 0,
     ) -> bytes:
-        """A contribution, once the vault has the state that holds it; may be asked for again.
+        """Return a contribution, once the vault has the state that contains it; may be repeated.
 
         Args:
-            stream: which.
-            window: when it began.
-            number: of the release, from 1.
+            stream: the name of the stream.
+            window: start of the window.
+            number: number of the release, from 1.
             through: the position of its cut in the queue.
             last: whether the window ends with it.
-            next_start: when the next window begins, then.
-            recipient: public key of age to which it is sealed.
-            announced: how many intrusions people have announced to the window before.
+            next_start: start of the next window, if `last`.
+            recipient: public key of age to which the contribution is sealed.
+            announced: number of intrusions announced to the window before.
 
         Raises:
-            StoreError: it is not ready yet, as the messages or the vault are not. Ask again.
+            StoreError: it is not ready yet, as the messages or the vault are not. Call again.
             PlanError: it is not the next one.
         """
         check_recipient(recipient)
         one = self._streams[stream]
-        if (window, number) not in one.told()["pending"]:
+        if (window, number) not in one.report()["pending"]:
             self._limits[stream, window, number] = through
             self._wait(lambda: one.position >= through, "the messages through the cut")
             try:
@@ -228,36 +234,36 @@ class Worker:
                 )
             finally:
                 self._limits.pop((stream, window, number), None)
-        self._wait_until_kept()
+        self._wait_until_sealed()
         return seal(one.contribution(window, number), recipient)
 
     @_plainly
     def announce(self, stream: str, window: float, total: int) -> None:
-        """Announce intrusions to a window, so many in all; the vault has it when this returns.
+        """Announce `total` intrusions in all to a window; the vault has that when this returns.
 
         Raises:
-            StoreError: the vault does not have it yet. Ask again.
-            BudgetError: so many were not planned.
+            StoreError: the vault does not have it yet. Call again.
+            BudgetError: that number was not planned.
         """
         self._streams[stream].announce(window, total)
-        self._wait_until_kept()
+        self._wait_until_sealed()
 
     @_plainly
     def settled(self, stream: str, window: float, number: int) -> None:
-        """Forget a contribution: what was made of it is published."""
+        """Forget a contribution: its release is published."""
         self._streams[stream].settle(window, number)
 
     @_plainly
     def names(self, stream: str) -> bytes:
-        """The names of the last parts, sealed as states are, for shards that are of another number.
+        """Return the names of the last parts, sealed like states, for another number of shards.
 
-        Every part comes to every shard, so they are the same in all.
+        Every part is sent to every shard, so all shards have the same names.
         """
         return seal(self._streams[stream].names(), self._config.recipient)
 
     @_plainly
     def stop(self) -> None:
-        """Count no more, and seal what was counted."""
+        """Stop counting, and seal the states."""
         self._stopping.set()
         self._hurry.set()
         self._keeper.join(PATIENCE)
@@ -281,12 +287,12 @@ class Worker:
         self._write()
 
     def _begin(self) -> None:
-        """Go on from what the vault has."""
+        """Resume from the state of the vault."""
         streams = list(self._streams.values())
         incarnation, sealed = self._leased()
         if sealed is not None:
             resume_all(streams, parted(self._config.opened(sealed), streams))
-        else:  # a private key that is missing or wrong is told now, not after a crash
+        else:  # a missing or wrong private key is reported now, not after a crash
             self._config.opened(seal(b"", self._config.recipient))
             for name, names in self._config.names.items():
                 self._streams[name].know(self._config.opened(names))
@@ -295,7 +301,7 @@ class Worker:
         self._incarnation = incarnation
 
     def _leased(self) -> tuple[int, bytes | None]:
-        """Begin, once no other process can be this shard."""
+        """Start an incarnation, once no other process can be this shard."""
         while True:
             asked = since_boot()
             try:
@@ -308,7 +314,7 @@ class Worker:
                 return begun
 
     def _write(self) -> None:
-        with self._changed:  # from here on others are too late for this one
+        with self._changed:  # requests from here on wait for the next state
             self._writing += 1
         if self._troubles.attempt("sealed state", self._keep) is None:
             with self._changed:
@@ -318,11 +324,11 @@ class Worker:
     def _keep(self) -> None:
         taken = {name: one.snapshot() for name, one in self._streams.items()}
         sealed = seal(b"".join(state for state, _ in taken.values()), self._config.recipient)
-        told = {name: told for name, (_, told) in taken.items()}
+        report = {name: report for name, (_, report) in taken.items()}
         del taken
         asked = since_boot()
         try:
-            self._vault.keep(self._config.part, self._incarnation, self._writing, sealed, told)
+            self._vault.keep(self._config.part, self._incarnation, self._writing, sealed, report)
         except FencedError:
             self._end_for_another()
             raise
@@ -331,12 +337,12 @@ class Worker:
         except StoreError:
             self._answered = asked
             raise
-        self._answered, self._told = asked, told
+        self._answered, self._told = asked, report
 
     def _watch(self) -> None:
-        """End before another node goes on as this shard: two states of one epoch are a look more.
+        """End before another node continues as this shard: two states of an epoch add a look.
 
-        The lease began when the vault was asked, which is before it answered.
+        The lease began when the vault was called, which is before it answered.
         """
         while not self._stopping.wait(_WATCH_SECONDS):
             if since_boot() - self._answered > LEASE:
@@ -356,11 +362,11 @@ class Worker:
                 self._stopping.wait(_PAUSE)
 
     def _read_some(self, stream: ShardStream) -> None:
-        """Remove what the vault has, and count what has come."""
+        """Remove messages that the vault has in a state, and count new ones."""
         name, queue = stream.name, stream.queue
-        if (told := self._told.get(name)) and told["position"] != self._removed.get(name):
-            self._broker.remove(queue, told["position"])
-            self._removed[name] = told["position"]
+        if (report := self._told.get(name)) and report["position"] != self._removed.get(name):
+            self._broker.remove(queue, report["position"])
+            self._removed[name] = report["position"]
         due = stream.due
         limit = self._limits.get((name, *due))
         if limit is not None and stream.position >= limit:
@@ -370,12 +376,12 @@ class Worker:
         limit, within = self._within(name, due, found)
         stream.take(within)
         if limit is not None and len(within) < len(found):
-            stream.go_on_at(limit)  # a queue that was empty at the cut
-        wipe_stack()  # that of this thread; the keeper does the rest
+            stream.go_on_at(limit)  # the queue was empty at the cut
+        wipe_stack()  # the stack of this thread; the keeper wipes the rest
         if not found:
             stream.go_on_at(self._broker.last(queue))
         if len(found) < _MOST and time.monotonic() - self._rotated[name] >= _ROTATE_SECONDS:
-            stream.rotate()  # all that was sealed to the key before the last one is counted
+            stream.rotate()  # all messages sealed to the key before the last one are counted
             self._rotated[name] = time.monotonic()
         with self._changed:
             self._changed.notify_all()
@@ -383,11 +389,11 @@ class Worker:
             self._stopping.wait(_GATHER_SECONDS)
 
     def _within(
-        self, name: str, due: Contribution, found: Sequence[Message]
+        self, name: str, due: WindowRelease, found: Sequence[Message]
     ) -> tuple[Position | None, list[Message]]:
-        """The cut of the next contribution, if it is known, and the messages before it.
+        """Return the cut of the next contribution, if it is known, and the messages before it.
 
-        The queue has a mark there. A contribution that is asked for has it, too.
+        The cut is known from the mark in the queue, or from a request for the contribution.
         """
         before, marked = before_mark(found, due)
         if marked:
@@ -399,7 +405,7 @@ class Worker:
 
     # Waiting
 
-    def _wait_until_kept(self) -> None:
+    def _wait_until_sealed(self) -> None:
         with self._changed:
             wanted = self._writing + 1
         self._hurry.set()

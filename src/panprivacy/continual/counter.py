@@ -1,4 +1,4 @@
-"""A running count of events, released at every step, from memory that may be seen."""
+"""A running count of events, released at every step, from memory that may be intruded on."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy._validate import (
-    positive_fraction,
-    positive_integer,
-    proportion,
-    truth,
-)
-from panprivacy.coins import Coins
 from panprivacy.continual.methods import (
     DELTA,
     METHODS,
     MOST_HORIZON,
     CounterRequest,
-    check_asked,
+    check_request,
     method_of,
 )
 from panprivacy.continual.stepped import Stepped
-from panprivacy.counters.mechanism import Floats, Integers, variances
-from panprivacy.counters.running import Running
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.guarantee import Epsilon, Guarantee, Ledger, float_above, log_above
-from panprivacy.noise import wipe
-from panprivacy.statistics.notes import note_on
+from panprivacy.ground.validation import (
+    positive_fraction,
+    positive_integer,
+    proportion,
+    truth,
+)
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, float_above, log_above
+from panprivacy.privacy.noise import wipe
+from panprivacy.statistics.notes import format_number, note_on
 from panprivacy.statistics.release import Name, Release
+from panprivacy.tables.counters.mechanism import Floats, Integers, variances
+from panprivacy.tables.counters.running import Running
 
 _MOST_PREDICTED = 1 << 27
 
 
 class Counter(Stepped[Running]):
-    """The number of events so far, told at the end of every step.
+    """The number of events so far, released at the end of every step.
 
     >>> import numpy as np
     >>> import panprivacy as pp
@@ -47,7 +47,7 @@ class Counter(Stepped[Running]):
     >>> 4_500 < answer.value < 5_500
     True
 
-    What is hidden is one event, not one user: who comes every day is in many events. A step is the
+    The guarantee covers one event, not one user: a daily visitor has many events. A step is the
     time between two answers. An object belongs to one thread at a time.
 
     Guarantee: the joint law of the state at any one time between two steps, and of all answers,
@@ -61,7 +61,7 @@ class Counter(Stepped[Running]):
     1/2 it is 7.5. [tests/statistical/test_counters.py, docs/continual.md]
 
     Args:
-        horizon: how many steps there are at most; None where nobody knows, which costs 20 to 30 %
+        horizon: the maximum number of steps; None if it is unknown, which costs 20 to 30 %
             more error.
         epsilon: the loss for one event, in nats; or give rho.
         rho: the same of zero-concentrated differential privacy; better for many steps.
@@ -107,7 +107,7 @@ class Counter(Stepped[Running]):
             truth(open_steps=open_steps),
             truth(pan_private=pan_private),
         )
-        check_asked(self._method, self._asked)
+        check_request(self._method, self._asked)
         if ledger is not None and (self._by_rho or METHODS[self._method].with_delta):
             message = "a ledger adds up epsilon alone: give epsilon, and no method with a delta"
             raise PlanError(message)
@@ -115,12 +115,12 @@ class Counter(Stepped[Running]):
 
     @property
     def method(self) -> str:
-        """How it counts: one of `METHODS`."""
+        """The method of the count: one of `METHODS`."""
         return self._method
 
     @property
     def horizon(self) -> int | None:
-        """How many steps there are at most; None where nobody knows."""
+        """Maximum number of steps; None if it is unknown."""
         return self._asked.horizon
 
     @property
@@ -130,7 +130,7 @@ class Counter(Stepped[Running]):
 
     @property
     def open_steps(self) -> bool:
-        """Whether the state may be seen within a step, and `add` counts in it."""
+        """Whether intrusions within a step are covered, and `add` counts within it."""
         return self._asked.open_steps
 
     @property
@@ -140,7 +140,7 @@ class Counter(Stepped[Running]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to each event."""
+        """Privacy guarantee of each event."""
         conditions = ["what is hidden is one event, not all events of a user"]
         if METHODS[self._method].at_any_time:
             conditions.append("the state may be seen after every step")
@@ -158,20 +158,21 @@ class Counter(Stepped[Running]):
             conditions=hidden,
             looks=self._asked.pan_private,
             crash=self.crash_cost(loss, open_steps=self.open_steps),
+            crash_again=loss,
         )
 
     def predicted_error(self, steps: int | None = None) -> float:
-        """The root of the mean over the first so many steps of the squared error of the noise.
+        """Return the root-mean-square error of the noise over the first `steps` steps.
 
         What `segments` and `delayed` leave out for a while comes on top.
 
         Args:
-            steps: how many; None for all of the horizon.
+            steps: number of steps; None for all of the horizon.
         """
         return float(np.sqrt(self.predicted_variances(steps).mean()))
 
     def predicted_variances(self, steps: int | None = None) -> Floats:
-        """The variance of the answer after each of the first so many steps, float64[steps]."""
+        """Return the variance of the answer after each of the first steps, float64[steps]."""
         most = self._asked.steps if steps is None else self._now.horizon
         count = most if steps is None else positive_integer(most, steps=steps)
         if count > _MOST_PREDICTED:
@@ -183,7 +184,7 @@ class Counter(Stepped[Running]):
         """End a step, which adds an amount; the answer after it.
 
         Args:
-            amount: what the step adds, 0 .. bound, beside what `add` has counted in it.
+            amount: amount that the step adds, 0 .. bound, beside what `add` has counted in it.
             confidence: probability that the interval holds the truth.
 
         Raises:
@@ -207,11 +208,11 @@ class Counter(Stepped[Running]):
         each with `step`.
 
         Args:
-            amounts: what each step adds, 0 .. bound.
+            amounts: amount that each step adds, 0 .. bound.
 
         Raises:
             InputError: an amount is out of range. Nothing was changed.
-            BudgetError: the horizon has fewer steps left. Nothing was changed.
+            BudgetError: fewer steps remain. Nothing was changed.
         """
         try:
             taken = np.asarray(amounts)
@@ -245,13 +246,13 @@ class Counter(Stepped[Running]):
         self._now.add(self._amount(amount))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Both ends of the interval around the last answer that holds the truth so often."""
+        """Return both ends of the interval around the last answer that holds the truth so often."""
         return self._now.last.interval(proportion(confidence=confidence))
 
     def announce_intrusion(self) -> None:
-        """Add fresh noise to the state after somebody has seen it, so that it may be seen again.
+        """Add fresh noise to the state after an intrusion, so that one more is covered.
 
-        It costs no epsilon. What was open then errs more.
+        It costs no epsilon. Open nodes then have a larger error.
         """
         if not self._asked.pan_private:
             message = "the state was exact, and somebody has seen it: nothing can mend that"
@@ -291,13 +292,24 @@ class Counter(Stepped[Running]):
         finally:
             wipe(amounts)
 
+    def __float__(self) -> float:
+        return self.value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __str__(self) -> str:
+        """Return the last answer, for people."""
+        value, low, high = (format_number(one, "events") for one in (self.value, *self.interval()))
+        return f"{value} ({low} to {high}, 95 %) after step {self.tick:,}"
+
     def __repr__(self) -> str:
         named = "rho" if self._by_rho else "epsilon"
         return f"<Counter {self._method} {named}={float(self._asked.loss):g}>"
 
 
 def _epsilon_of(rho: Fraction) -> Fraction:
-    """What rho costs for a delta of 1e-9: `rho + 2 sqrt(rho ln(1/delta))`, rounded up."""
+    """Return the epsilon of rho at delta 1e-9: `rho + 2 sqrt(rho ln(1/delta))`, rounded up."""
     grid = 10**9
     square = math.ceil(4 * rho * log_above(1 / DELTA) * grid**2)
     return rho + Fraction(math.isqrt(square) + 1, grid)

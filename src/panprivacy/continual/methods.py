@@ -6,34 +6,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.counters import delayed, factorised, naive, shapes
-from panprivacy.counters.accumulator import Accumulator
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.mechanism import Mechanism
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
+from panprivacy.tables.counters import delayed, factorised, naive, shapes
+from panprivacy.tables.counters.accumulator import Accumulator
+from panprivacy.tables.counters.endless import Endless
+from panprivacy.tables.counters.mechanism import Mechanism
+from panprivacy.tables.planning.request import LEAST_EPSILON, MOST_EPSILON
 
 MOST_HORIZON = 1 << 40
 MOST_COORDINATES = 1 << 24
 """Steps of a factorised count, which keeps a number for each, and of one by segments."""
 MOST_SUM = 1 << 54
-"""Of all steps, and of it over epsilon: so that noise has 64 bits to stray in."""
+"""Maximum sum of all steps, also divided by epsilon: noise then fits in 64 bits."""
 _UNKNOWN = 1 << 30
-"""Steps that count in its place where nobody knows how many there are."""
+"""Steps that count in its place where the number of steps is unknown."""
 DELTA = Fraction(1, 10**9)
-"""For which the epsilon of a rho is told, and what delayed updates leave uncovered."""
+"""Delta at which the epsilon of a rho is stated, and the delta of delayed updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterRequest:
-    """What a counter is made for.
+    """The parameters of a counter.
 
     Args:
-        horizon: how many steps there are; None where nobody knows.
+        horizon: the number of steps; None if it is unknown.
         loss: epsilon or rho.
         bound: the most that an event adds.
-        open_steps: whether the memory may be seen within a step.
-        pan_private: whether the memory may be seen at all.
+        open_steps: whether intrusions within a step are covered.
+        pan_private: whether intrusions are covered at all.
     """
 
     horizon: int | None
@@ -47,7 +47,7 @@ class CounterRequest:
         """The horizon.
 
         Raises:
-            PlanError: nobody knows it.
+            PlanError: it is unknown.
         """
         if self.horizon is None:
             message = "horizon must say how many steps there are at most; only mixed_radix can do "
@@ -58,16 +58,16 @@ class CounterRequest:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to count.
+    """A method of counting.
 
     Args:
-        says: what it does, in half a sentence.
+        says: description in half a sentence.
         make: its mechanism.
-        by_rho: whether it is asked for rho, and not for epsilon.
+        by_rho: whether its loss is given as rho, and not as epsilon.
         with_delta: whether outcomes of a probability of 1e-9 in all are not covered by epsilon.
-        open_steps: whether its memory may be seen within a step, if it is told so.
+        open_steps: whether intrusions within a step can be covered.
         exposed: whether it can do without protection of its memory.
-        at_any_time: whether its memory may be seen after every step.
+        at_any_time: whether intrusions after every step are covered.
     """
 
     says: str
@@ -105,7 +105,7 @@ def _response(asked: CounterRequest) -> Mechanism:
     if asked.bound > naive.MOST_BOUND:
         message = f"response has a bound of at most {naive.MOST_BOUND:,}: take another method"
         raise PlanError(message)
-    return naive.RandomisedResponse(asked.steps, asked.loss, asked.bound)
+    return naive.RandomisedResponseCounter(asked.steps, asked.loss, asked.bound)
 
 
 def _segments(asked: CounterRequest) -> Mechanism:
@@ -173,11 +173,11 @@ METHODS: Mapping[str, Method] = {
         lambda asked: Accumulator(asked.steps, asked.loss, asked.bound),
     ),
 }
-"""All ways to count, by name."""
+"""All methods of counting, by name."""
 
 
 def method_of(method: object, *, by_rho: bool) -> str:
-    """The name of a method that can be asked for such a loss."""
+    """Return the name of a method for such a loss."""
     named = ("factorised" if by_rho else "mixed_radix") if method is None else method
     if not isinstance(named, str) or named not in METHODS:
         message = f"method must be one of {', '.join(METHODS)}"
@@ -189,7 +189,7 @@ def method_of(method: object, *, by_rho: bool) -> str:
     return named
 
 
-def check_asked(method: str, asked: CounterRequest) -> None:
+def check_request(method: str, asked: CounterRequest) -> None:
     """Refuse what a method cannot do."""
     can = METHODS[method]
     if asked.open_steps and not can.open_steps:

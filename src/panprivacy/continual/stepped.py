@@ -1,4 +1,4 @@
-"""What counts step by step: it pays for all steps at birth, and goes on from a state."""
+"""The base class of step-by-step counts: all steps are charged at the start; it can be resumed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from panprivacy._validate import whole_number
 from panprivacy._version import VERSION
-from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError
-from panprivacy.guarantee import Ledger
-from panprivacy.noise import wipe
+from panprivacy.ground.validation import whole_number
+from panprivacy.privacy.coins import Coins, SystemCoins
+from panprivacy.privacy.guarantee import Ledger
+from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.header import Header, unpacked
-from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.internals import Resumable
 
 K = TypeVar("K", bound=Any)
-"""What is kept of the counts: a `Running`, or a `Kept` of many."""
+"""State of the counts: a `Running`, or a `Kept` of many."""
 
 
 class Stepped(Resumable, Generic[K]):
-    """What all that counts step by step can do: its state, its budget, how it goes on.
+    """A step-by-step count: its state, its budget, and how it resumes.
 
     Args:
         epsilon: the loss of all steps, in nats.
@@ -34,7 +34,7 @@ class Stepped(Resumable, Generic[K]):
     __slots__ = ("_account", "_coins", "_intrusions", "_kept", "_ledger")
 
     name: ClassVar[str]
-    """Of a state."""
+    """Name of the statistic in a state."""
 
     def __init__(self, epsilon: Fraction, ledger: Ledger | None, coins: Coins | None) -> None:
         self._ledger = Ledger(epsilon) if ledger is None else ledger
@@ -47,25 +47,26 @@ class Stepped(Resumable, Generic[K]):
 
     @abstractmethod
     def _new(self) -> K:
-        """What is kept before the first step."""
+        """Return the state before the first step."""
 
     @property
     @abstractmethod
     def _public(self) -> dict[str, Any]:
-        """Of the public front of a state, the sizes and the request."""
+        """Public front of a state: the sizes and the request."""
 
     @staticmethod
     def crash_cost(epsilon: Fraction, *, open_steps: bool) -> Fraction:
         """Return the largest loss that one crash adds.
 
         It is epsilon for an event that is sent again, and once more where the open step may be
-        seen: the noise of its nodes is then on both branches. [docs/guarantees/crashes.md]
+        seen: the noise of its nodes is then on both branches, of which one closes them. So each
+        further crash adds epsilon, if no intrusion is announced. [docs/guarantees/crashes.md]
         """
         return 2 * epsilon if open_steps else epsilon
 
     @property
     def tick(self) -> int:
-        """How many steps have ended."""
+        """Number of completed steps."""
         return int(self._now.tick)
 
     @property
@@ -74,21 +75,21 @@ class Stepped(Resumable, Generic[K]):
         return self._ledger
 
     def announce_intrusion(self) -> None:
-        """Add fresh noise to the state after somebody has seen it, so that it may be seen again.
+        """Add fresh noise to the state after an intrusion, so that one more is covered.
 
-        It costs no epsilon. What was open then errs more.
+        It costs no epsilon. Open nodes then have a larger error.
         """
         self._now.rerandomise()
         self._intrusions += 1
 
     def forget(self) -> None:
-        """Wipe the state: nothing can be counted or seen any more. May be repeated."""
+        """Wipe the state: it can no longer be used or read. May be repeated."""
         if self._kept is not None:
             self._kept.forget()
             self._kept = None
 
     def state(self) -> bytes:
-        """Exactly what an intruder would get; reading it changes nothing.
+        """Return exactly the view of an intruder; reading it changes nothing.
 
         Whoever reads it has intruded: announce that before the state may be seen again.
         """
@@ -99,21 +100,22 @@ class Stepped(Resumable, Generic[K]):
         self._earlier(state, released, announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state of one made alike, in place of its own.
+        """Continue from an earlier state of a count with the same parameters.
 
-        A step that was made is never made again: if some were after the state was taken, what they
-        counted is lost, and so is what no answer has told yet. It goes on at the step after them,
-        on top of its last answers. An event that is counted again, because it was counted after the
-        state was taken, costs epsilon again; see docs/guarantees/continual.md.
+        No step is repeated: if steps were made after the state was taken, their counts are lost,
+        and so are those that no answer has included yet. The count continues at the step after
+        them, on top of its last answers. An event that is counted again, because it was counted
+        after the state was taken, costs epsilon again; see docs/guarantees/continual.md.
 
         Args:
             state: what `state()` returned. Wipe it afterwards if it can be wiped.
-            released: how many steps have been made in all, if some were after the state was taken;
-                also those whose answer was lost.
-            announced: how many intrusions have been announced in all, if some were after it.
+            released: the number of completed steps in total, if some came after the state was
+                taken; also those whose answer was lost.
+            announced: the number of announced intrusions in total, if some came after it.
 
         Raises:
-            InputError: it is damaged, made otherwise, or of another version. Nothing changed.
+            InputError: the state is damaged, has other parameters, or another version. Nothing
+            changed.
             PanPrivacyError: this one has made steps or announced intrusions of its own.
         """
         header, body = self._earlier(state, released, announced)
@@ -134,14 +136,14 @@ class Stepped(Resumable, Generic[K]):
         self._take_extra(body[kept.nbytes :])
 
     def _extra(self) -> bytes:
-        """What else is kept; its length never changes."""
+        """Return the additional state; its length never changes."""
         return b""
 
     def _check_extra(self, body: memoryview) -> None:
         """Refuse what `_extra` cannot have given."""
 
     def _take_extra(self, body: memoryview) -> None:
-        """Go on from what `_extra` gave, and `_check_extra` lets pass."""
+        """Continue from the output of `_extra`, once `_check_extra` has accepted it."""
 
     def _earlier(self, state: bytes, released: int, announced: int) -> tuple[Header, memoryview]:
         if self.tick or self._intrusions:
@@ -159,7 +161,7 @@ class Stepped(Resumable, Generic[K]):
 
     @property
     def _layout(self) -> Header:
-        """The public part of the state; its length depends on what was asked alone."""
+        """The public part of the state; its length depends only on the parameters."""
         text = {
             "version": VERSION,
             "statistic": self.name,
@@ -178,7 +180,7 @@ class Stepped(Resumable, Generic[K]):
         return self._kept
 
     def _check_left(self, steps: int) -> None:
-        """Raise `BudgetError` if the horizon has fewer steps left."""
+        """Raise `BudgetError` if fewer steps remain."""
         now = self._now
         if steps > now.left:
             message = (

@@ -1,4 +1,4 @@
-"""A running count that looks like one: whole numbers that never fall, and rise as a count can."""
+"""A synthetic running count: whole numbers that never fall, and rise as a count can."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy._kernels import kernel
 from panprivacy.continual.counter import Counter
 from panprivacy.errors import PlanError
+from panprivacy.ground.kernels import kernel
 
 
 class Synthetic:
-    """What a counter says, as whole numbers that never fall and rise by at most `bound` a step.
+    """The answers of a counter as whole numbers that never fall and rise by at most `bound` a step.
 
     >>> import panprivacy as pp
     >>> visits = pp.continual.Synthetic(pp.continual.Counter(horizon=100, epsilon=1.0))

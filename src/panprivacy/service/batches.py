@@ -1,8 +1,8 @@
-"""What is sent to a stream at once, and which of it came lately: a retry is not counted twice.
+"""Requests to a stream, and the ids of the recent ones: a retry is not counted twice.
 
-A batch id is the sender's, for a batch and not for a person: it stays in the state for as long as
-it is among the last so many, and whoever has the state can test whether a batch came. The content
-of a batch leaves nothing here, so a retry with other content is not noticed.
+A batch id is the sender's, for a batch and not for a person. It stays in the state while it is one
+of the last `most`, and a reader of the state can test whether a batch came. The content of a batch
+leaves nothing here, so a retry with other content is not noticed.
 """
 
 from __future__ import annotations
@@ -11,28 +11,42 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
 from panprivacy.errors import InputError, PanPrivacyError, without_frames
-from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Checked, Columns, Intake
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.ground.room import check_room
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.programs.intake import Checked, Columns, Intake
+from panprivacy.service.config.stream import IdKind, StreamConfig
 
 ID_BYTES = 16
+_ROOM: Final = 8 << 20
+"""Bytes for counting, which takes a few KiB however many rows there are, and for its answer."""
 
 
 class BusyError(PanPrivacyError):
-    """The stream does something that takes a while; who can wait calls again with `wait`."""
+    """The stream is busy for a while; a caller that can wait calls again with `wait`."""
+
+
+class HalvedError(PanPrivacyError):
+    """A batch that was counted in part, as memory ran out meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "memory ran out while this was counted: a part of it may be in the answer, and the "
+            "window is not complete; do not send it again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent at once, to be counted whole or not at all.
+class Submission:
+    """One request: its rows are counted together or not at all.
 
     Args:
         batches: with the columns of the stream.
-        batch_id: of all of them together, if the sender may send them again.
+        batch_id: the id of all of them together, if the sender may retry.
     """
 
     batches: Sequence[pa.RecordBatch]
@@ -44,10 +58,10 @@ Outcome = bool | Exception
 
 
 class BatchIds:
-    """The last so many batch ids, by hash.
+    """The most recent batch ids, by hash.
 
     Args:
-        most: how many are kept; the oldest one makes room.
+        most: the number of stored ids; the oldest one makes room.
     """
 
     __slots__ = ("_hashes", "_most")
@@ -59,78 +73,113 @@ class BatchIds:
     def __contains__(self, batch_id: bytes) -> bool:
         return _hash(batch_id) in self._hashes
 
-    def add(self, batch_id: bytes) -> None:
-        """Keep an id that was not there."""
+    def add(self, batch_id: bytes) -> bytes | None:
+        """Store a new id, and return the hash of the one that made room for it, if one did."""
         self._hashes[_hash(batch_id)] = None
         if len(self._hashes) > self._most:
-            self._hashes.popitem(last=False)
+            return self._hashes.popitem(last=False)[0]
+        return None
+
+    def remove(self, batch_id: bytes, oldest: bytes | None) -> None:
+        """Undo the last `add`, which returned `oldest`."""
+        self._hashes.pop(_hash(batch_id), None)
+        if oldest is not None:
+            self._hashes[oldest] = None
+            self._hashes.move_to_end(oldest, last=False)
 
     @property
     def state_bytes(self) -> int:
-        """The size of `packed()`, however many there are."""
+        """Size of `packed()`, whatever the number of ids."""
         return ID_BYTES * self._most
 
     def packed(self) -> bytes:
-        """All hashes, oldest first, and zeros in place of those that have not come yet."""
+        """Return all hashes, oldest first, padded with zeros to the size."""
         return b"".join(self._hashes).ljust(self.state_bytes, b"\0")
 
     def unpack(self, packed: bytes) -> None:
-        """Take over what `packed` gave."""
+        """Load the result of `packed`."""
         parts = [packed[at : at + ID_BYTES] for at in range(0, len(packed), ID_BYTES)]
         self._hashes = OrderedDict.fromkeys(part for part in parts if any(part))
 
 
 class Reception:
-    """Counts what is sent to one stream: of each all rows or none, and none twice.
+    """Counts the requests to one stream: of each all rows or none, and none twice.
 
     Args:
-        config: of the stream.
-        counting: its statistics, which tell what is read of each row.
-        ids: what comes in place of a user, unless it is what is configured.
+        config: the configuration of the stream.
+        counting: its statistics, which determine the columns that are read.
+        ids: the form of user ids, if it is not the configured one.
     """
 
-    def __init__(self, config: StreamConfig, counting: Counting, *, ids: Ids | None = None) -> None:
+    def __init__(
+        self, config: StreamConfig, counting: Counting, *, ids: IdKind | None = None
+    ) -> None:
         self._ids = ids or config.ids
         self._intake = Intake(config.columns(counting), config.nulls)
         self.batch_ids = BatchIds(config.retries)
+        self._halved: frozenset[bytes] = frozenset()
 
     @property
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """Columns that are read from each row."""
         return self._intake.columns
 
-    def take(self, counting: Counting, several: Sequence[Sent]) -> list[Outcome]:
-        """Count what came at the same time in one pass.
+    def take(self, counting: Counting, several: Sequence[Submission]) -> list[Outcome]:
+        """Count simultaneous requests in one pass.
 
         Args:
-            counting: what counts it.
+            counting: the statistics that count it.
             several: in any order.
 
         Returns:
-            For each, whether it was counted now; False if one of that id was counted before; or
-            why it cannot be counted, which keeps none of the others from it.
+            For each, whether it was counted now; False if one with its id was counted before; or
+            the error why it cannot be counted, which does not affect the others.
+
+        Raises:
+            MemoryError: there is too little memory to count them. Nothing was counted.
+            HalvedError: memory ran out while they were counted. A part of them was counted.
         """
         checked: list[Checked] = []
-        outcomes = [self._accept(counting, sent, checked) for sent in several]
-        if checked:
-            counting.apply(*checked)
+        added: list[tuple[bytes, bytes | None]] = []
+        try:
+            outcomes = [self._accept(counting, sent, checked, added) for sent in several]
+            if checked:
+                check_room(_ROOM)
+        except BaseException:  # none of them was counted
+            for name, oldest in reversed(added):
+                self.batch_ids.remove(name, oldest)
+            raise
+        if checked:  # a batch that fails halfway is not counted again: its id is stored
+            try:
+                counting.internals.memory.apply(*checked)
+            except MemoryError:
+                self._halved |= {_hash(name) for name, _ in added}
+                raise HalvedError from None
         return outcomes
 
-    def _accept(self, counting: Counting, sent: Sent, accepted: list[Checked]) -> Outcome:
-        """Check one of several, and add it to those that are to be counted."""
+    def _accept(
+        self,
+        counting: Counting,
+        sent: Submission,
+        accepted: list[Checked],
+        added: list[tuple[bytes, bytes | None]],
+    ) -> Outcome:
+        """Check one request, and add it to those that are to be counted; store its id."""
         name = sent.batch_id
         if name is not None and name in self.batch_ids:
-            return False
+            return HalvedError() if _hash(name) in self._halved else False
         try:
             accepted += self.check(counting, sent.batches)
+        except MemoryError:  # none of them is counted
+            raise
         except Exception as error:  # noqa: BLE001 - for its sender
             return without_frames(error)
-        if name is not None:  # before it is counted: what fails in the middle is not counted again
-            self.batch_ids.add(name)
+        if name is not None:
+            added.append((name, self.batch_ids.add(name)))
         return True
 
     def check(self, counting: Counting, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
-        """All batches checked, for the statistics to count.
+        """Return all batches checked, for the statistics to count.
 
         Raises:
             InputError: a row cannot be counted.
@@ -138,9 +187,9 @@ class Reception:
         checked: list[Checked] = []
         rows = 0
         for batch in batches:
-            kind, whole = batch.schema.types[0], self._ids is Ids.integers
+            kind, whole = batch.schema.types[0], self._ids is IdKind.integers
             named = self.columns.user is not None
-            # a text among numbers is a mistake of who sends
+            # a text among numbers is a mistake of the sender
             if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
                 wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self._ids}")'
                 message = f"the user ids of this stream are {wanted}; send such ids, "

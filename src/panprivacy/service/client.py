@@ -1,4 +1,4 @@
-"""Tells a service that runs that somebody has seen its memory; needs nothing beyond Python."""
+"""Client that announces an intrusion to a running service; needs nothing beyond Python."""
 
 from __future__ import annotations
 
@@ -10,39 +10,42 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
+from panprivacy.privacy.coins import SystemCoins
 
 _KEY_BYTES: Final = 16
 _SECONDS: Final = 60.0
 _TRIES: Final = 3
 _LARGEST_ANSWER: Final = 1 << 16
+ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
+"""Path below which a proxy serves a service or a dashboard, without a slash at its end."""
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
 class UnsureError(InputError):
-    """It may have been announced, or not: ask again with the same key, which announces it once."""
+    """It may have been announced or not: repeat with the same key, which announces it once."""
 
 
 def new_key() -> str:
-    """A name that no other announcement has."""
+    """Return a name that no other announcement has."""
     return SystemCoins().secret(_KEY_BYTES).hex()
 
 
 def announced(service: str, stream: str, token: str, key: str) -> dict[str, Any]:
-    """What a service says to an announced intrusion; it is asked again where no answer comes.
+    """Announce an intrusion, and return the answer of the service; retry if there is none.
 
     Args:
-        service: where it listens, `http://127.0.0.1:8642` or `unix:/run/http.sock`.
-        stream: whose state was seen.
-        token: one that may announce.
-        key: what this look is called: one name is announced once, however often it is sent.
+        service: its address, `http://127.0.0.1:8642` or `unix:/run/http.sock`, or its URL behind
+            a proxy, `https://example.org/pp`.
+        stream: the stream whose state was seen.
+        token: a token that may announce.
+        key: the name of this look: one name is announced once, however often it is sent.
 
     Returns:
-        `window_began`, the `number` of the look in that window, and how many are `left`.
+        `window_began`, the `number` of the look in that window, and the number `left`.
 
     Raises:
-        PlanError: the URL or the token can be none, or no service answers there.
+        PlanError: the URL or the token is invalid, or no service answers there.
         InputError: the service refuses it.
         UnsureError: it does not answer, or fails.
     """
@@ -51,11 +54,12 @@ def announced(service: str, stream: str, token: str, key: str) -> dict[str, Any]
         raise PlanError(message)
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key, "Content-Length": "0"}
     for left in reversed(range(_TRIES)):
-        with closing(_connection(service)) as connection:
+        connection, root = _connection(service)
+        with closing(connection):
             try:
-                connection.request("POST", f"/v1/streams/{stream}/announce", headers=headers)
+                connection.request("POST", f"{root}/v1/streams/{stream}/announce", headers=headers)
                 answer = connection.getresponse()
-                return _told(answer.status, answer.read(_LARGEST_ANSWER), stream)
+                return _answer(answer.status, answer.read(_LARGEST_ANSWER), stream)
             except (OSError, HTTPException):
                 if left:
                     continue
@@ -63,8 +67,8 @@ def announced(service: str, stream: str, token: str, key: str) -> dict[str, Any]
     raise UnsureError(message)
 
 
-def _told(status: int, body: bytes, stream: str) -> dict[str, Any]:
-    """What an answer says; an error where it is none of a service that has announced."""
+def _answer(status: int, body: bytes, stream: str) -> dict[str, Any]:
+    """Return the body of an answer; raise an error unless the intrusion was announced."""
     try:
         told = json.loads(body)
     except ValueError:
@@ -78,29 +82,30 @@ def _told(status: int, body: bytes, stream: str) -> dict[str, Any]:
     raise UnsureError(message) if status >= 500 else InputError(message)
 
 
-def _connection(service: str) -> HTTPConnection:
-    """A connection to be opened."""
+def _connection(service: str) -> tuple[HTTPConnection, str]:
+    """Return an unopened connection, and the path at which a proxy serves the service."""
     url = urlsplit(service)
     try:
         port = url.port
     except ValueError:
         port = -1
     if url.scheme == "unix" and url.path and not url.netloc:
-        return _UnixConnection(url.path)
+        return _UnixConnection(url.path), ""
     kinds = {"http": HTTPConnection, "https": HTTPSConnection}
-    rest = url.path.strip("/") or url.query or url.fragment or url.username
-    if url.scheme not in kinds or not url.hostname or rest or port == -1:
+    rest, root = url.query or url.fragment or url.username, url.path.rstrip("/")
+    is_path = ROOT_PATH.fullmatch(root)
+    if url.scheme not in kinds or not url.hostname or rest or port == -1 or not is_path:
         message = "URL must be http://HOST:PORT, https://HOST:PORT or unix:/PATH, as the service "
         message += "says where it listens"
         raise PlanError(message)
-    return kinds[url.scheme](url.hostname, port, timeout=_SECONDS)
+    return kinds[url.scheme](url.hostname, port, timeout=_SECONDS), root
 
 
 class _UnixConnection(HTTPConnection):
-    """Over a Unix socket.
+    """An HTTP connection over a Unix socket.
 
     Args:
-        path: of the socket.
+        path: the path of the socket.
     """
 
     def __init__(self, path: str) -> None:
@@ -108,7 +113,7 @@ class _UnixConnection(HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        """Open it."""
+        """Open the connection."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(_SECONDS)
         self.sock.connect(self._path)

@@ -1,4 +1,4 @@
-"""Which windows of a stream were counted from their start to their end."""
+"""Completeness of windows: whether one was counted from its start to its end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 
 class Completeness:
-    """Knows of windows that they are not complete, until their answers have left.
+    """The set of incomplete windows whose answers are not published yet.
 
     Args:
-        broken: asked when it was noticed last that the process stood still or its clock was set,
+        broken: returns when the process was last seen to stand still or its clock to be set,
             in seconds since 1970.
-        since: when the current window began to be counted.
+        since: the time at which counting of the current window started.
     """
 
     def __init__(self, broken: Callable[[], float], since: datetime) -> None:
@@ -21,16 +21,16 @@ class Completeness:
         self._incomplete: set[datetime] = set()
 
     def begin(self, now: datetime) -> None:
-        """Know that windows are counted from now on: one that began before is not complete."""
+        """Start counting: a window that began before `now` is not complete."""
         self._since = now
 
     def note_what_broke(self, began: datetime) -> None:
-        """Windows are not complete in which the process stood still, or its clock was set.
+        """Mark windows in which the process stood still, or its clock was set, incomplete.
 
-        Those are the current one, wherever the clock is now, and all that began before that time.
+        These are the current one, whatever the clock shows now, and all that began before then.
 
         Args:
-            began: when the current window did.
+            began: the start of the current window.
         """
         broken = self._broken()
         if broken != self._broken_last:
@@ -39,20 +39,20 @@ class Completeness:
             self._incomplete.add(began)
 
     def end(self, began: datetime) -> None:
-        """Know that the window that began then has ended."""
+        """Record that a window has ended; it is incomplete if it began before the intake."""
         if began < self._since:
             self._incomplete.add(began)
 
     def spoil(self, began: datetime) -> None:
-        """Know that something that came in the window that began then was not counted."""
+        """Record that some events of a window were not counted."""
         self._incomplete.add(began)
 
     def holds(self, began: datetime) -> bool:
-        """Whether the window that began then is complete, as far as is known."""
+        """Return whether a window is complete, as far as is known."""
         return began not in self._incomplete
 
     def leave(self, began: datetime) -> bool:
-        """The same of a window whose answers leave, after which nothing is known of it."""
+        """Return whether a window is complete, and forget it: its answers are published."""
         complete = self.holds(began)
         self._incomplete.discard(began)
         return complete

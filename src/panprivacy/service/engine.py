@@ -1,4 +1,4 @@
-"""The parts of a service, put together from its configuration."""
+"""The engine of a service: its parts, built from its configuration."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from panprivacy._kernels import compile_kernels
-from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
-from panprivacy.hygiene.wiping import traces_wiped
+from panprivacy.ground.hygiene.wiping import traces_wiped
+from panprivacy.ground.kernels import compile_kernels
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.following import FollowedTokens
 from panprivacy.service.config.tokens import Tokens
@@ -24,21 +23,22 @@ from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Keeping, Served
 from panprivacy.service.stream import Stream
+from panprivacy.statistics.checkpoint import Checkpoint
 from panprivacy.statistics.containers import parted, resume_all
 
 _SWEEP_SECONDS = 0.25
 
 
 class Engine:
-    """Takes in what is sent, and has it counted, kept and released.
+    """Takes requests in, and has them counted, stored and released.
 
     Args:
         config: a configuration that was loaded.
-        store: where releases are.
-        pulse: notices pauses.
-        streams: count, by name.
-        keeper: does what is due.
-        tokens: who may do what.
+        store: the release store.
+        pulse: the detector of pauses.
+        streams: the streams, by name.
+        keeper: makes checkpoints and releases on a clock.
+        tokens: the access tokens and their rights.
 
     Attributes:
         waiting: whether a checkpoint has to be brought before anything is taken in.
@@ -67,15 +67,15 @@ class Engine:
         self._input = InputThread(streams.values())
 
     def warm_up(self) -> None:
-        """Do what is slow the first time, before there are requests."""
+        """Run the slow first steps, such as compilation, before there are requests."""
         compile_kernels()
         for stream in self.config.streams.values():
             warm_up(stream)
         gc.collect()
-        gc.freeze()  # what is there stays: to look through it takes longer than many requests
+        gc.freeze()  # these objects stay: to scan them takes longer than many requests
 
     def begin(self) -> None:
-        """Take in what comes, and do what is due.
+        """Start the intake, the checkpoints and the releases.
 
         Raises:
             PlanError: a listener cannot listen.
@@ -90,7 +90,7 @@ class Engine:
         self._input.start()
 
     def end(self) -> None:
-        """Take in nothing more; write the last checkpoint, or release what there is."""
+        """Stop the intake; write the last checkpoint, or release the current counts."""
         if not self.waiting:
             self._input.stop()
             self._datagrams.stop()
@@ -100,13 +100,13 @@ class Engine:
         self.store.close()
 
     async def on_disk(self, since: float) -> str | None:
-        """Wait until what came since a moment, and was counted, is on disk.
+        """Wait until the rows that were counted since a moment are on disk.
 
         Args:
             since: the moment, by `time.monotonic`.
 
         Returns:
-            None, or why it is not.
+            None, or the reason why they are not.
         """
         loop = asyncio.get_running_loop()
         told: asyncio.Future[str | None] = loop.create_future()
@@ -123,17 +123,17 @@ class Engine:
         return await told
 
     def troubles(self) -> dict[str, str]:
-        """What does not work at the moment, by what it is."""
+        """Current failures: the reason, by the name of the part that fails."""
         self.keeper.attempt("release store", self.store.check)
         return self.keeper.troubles
 
 
 class LocalEngine(Engine):
-    """Counts in this process, and goes on from one checkpoint.
+    """Counts in this process, and restarts from one checkpoint.
 
     Args:
         config: a configuration that was loaded.
-        file: where it is, if its tokens are to be followed.
+        file: its path, if its tokens are to be followed.
 
     Raises:
         PlanError: the release store cannot be used.
@@ -163,29 +163,29 @@ class LocalEngine(Engine):
 
     @property
     def checkpoint_file(self) -> Path | None:
-        """Where states are sealed to; None if they are in memory only."""
+        """Path of the sealed checkpoint; None if states are in memory only."""
         return None if self.config.checkpoint is None else Path(self.config.checkpoint.path)
 
     @property
     def state_bytes(self) -> int:
-        """The size of all states, which no stream of events changes."""
+        """Size of all states, which no stream of events changes."""
         return sum(stream.state_bytes for stream in self._counting.values())
 
     @property
     def most_restored(self) -> int:
-        """Bytes of the states of a checkpoint, at most: those of windows that learn vary."""
+        """Largest size of the states of a checkpoint in bytes: it varies if windows learn."""
         sealed = self.checkpoint_file
         held = sealed.stat().st_size if sealed is not None and sealed.exists() else 0
         return max(self.state_bytes, held)
 
     def give_up(self) -> None:
-        """Remove the checkpoint that is there, and begin anew."""
+        """Remove the checkpoint, and start anew."""
         if self.checkpoint_file is not None:
             self.checkpoint_file.unlink(missing_ok=True)
         self.waiting = False
 
     def restore(self, states: bytes) -> None:
-        """Go on from the states of a checkpoint; what was released since is paid for.
+        """Resume from the states of a checkpoint; releases made since then stay charged.
 
         Raises:
             InputError: they are damaged, or of other streams. Nothing was changed.
@@ -216,12 +216,12 @@ class LocalEngine(Engine):
 def looked_after(
     config: Config, file: Path | None, store: ReleaseStore
 ) -> tuple[Tokens, dict[str, Callable[[], None]]]:
-    """The tokens of a configuration, and what a keeper looks at while they are used.
+    """Return the tokens of a configuration, and the checks that a keeper runs regularly.
 
     Args:
-        config: that was loaded.
-        file: where it is; None if its tokens are not followed.
-        store: the release store, whose file has to stay.
+        config: a configuration that was loaded.
+        file: its path; None if its tokens are not followed.
+        store: the release store, whose file has to stay in place.
     """
     looks = {"file of the release store": store.check_file}
     if file is None:
@@ -231,13 +231,13 @@ def looked_after(
 
 
 class Sweeper:
-    """Overwrites what batches leave behind, soon after the last of them."""
+    """Overwrites the traces of batches in memory, soon after the last of them."""
 
     def __init__(self) -> None:
         self._planned = False
 
     def soon(self) -> None:
-        """Plan it, in the thread of the event loop."""
+        """Schedule a sweep, in the thread of the event loop."""
         if not self._planned:
             self._planned = True
             asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
@@ -247,6 +247,6 @@ class Sweeper:
         self._go_on(traces_wiped())
 
     def _go_on(self, steps: Iterator[None]) -> None:
-        """Wipe a little, and let the requests that have come meanwhile go first."""
+        """Wipe a little, then let the requests that have arrived go first."""
         if next(steps, self) is None:
             asyncio.get_running_loop().call_soon(self._go_on, steps)

@@ -1,8 +1,8 @@
-"""What the service tells its operator: a line for each event, on standard error.
+"""The log of the service for its operator: a line for each event, on standard error.
 
-No id may get into it. So an event is one of a few constant texts, what belongs to it stands in keys
-of which there are a few, and everything that this process logs passes here. What a library logs is
-told without its words, which may quote what it worked on.
+No id may get into it. So an event is one of a few constant texts, its details are values of a few
+keys, and everything that this process logs passes here. The message of a library is left out, as it
+may quote the data that the library worked on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AS_PAIRS: Final = LogfmtRenderer()
 
 
 class Event(StrEnum):
-    """All that can be told."""
+    """The events that can be logged."""
 
     listening = "listening"
     waiting_for_broker = "waits for the broker"
@@ -40,7 +40,7 @@ class Event(StrEnum):
     )
     goes_on = "goes on from its checkpoint: what came later may be missing"
     stood_still = "the service stood still, or its clock was set: the window is not complete"
-    clock_back = "the clock was set back: windows that were answered before get no second answer"
+    clock_back = "the clock was set back: the open window lasts until it has passed its end"
     clock_right = "the clock is where it was before it was set back"
     announced = "an intrusion was announced: the state may be seen once more"
     answer_lost = "the answer of a window is lost"
@@ -76,17 +76,17 @@ KEYS: Final[Mapping[str, type]] = {
     "shard": str,
     "shards": int,
 }
-"""What may stand beside an event, and of which type it is."""
+"""Keys that an event may have, with the types of their values."""
 
 
 class Journal(Protocol):
-    """Takes events; a warning is for the operator to know, an error for him to mend."""
+    """A log of events: a warning informs the operator, an error is for the operator to mend."""
 
     def warning(self, event: Event, **values: str | int | datetime) -> object:
-        """Tell what he should know."""
+        """Log an event that the operator should know."""
 
     def error(self, event: Event, **values: str | int | datetime) -> object:
-        """Tell what went wrong."""
+        """Log an error that the operator should mend."""
 
 
 class _Line(str):
@@ -96,7 +96,7 @@ class _Line(str):
 
 
 def write_to_stderr() -> None:
-    """Have all that this process logs written in lines; journald adds the time.
+    """Write all that this process logs to stderr, in lines; journald adds the time.
 
     A key that is not on the list is left out from now on. Otherwise it is an error, so that tests
     find it. `logging` keeps this switch, for the errors of its own that it prints with their data.
@@ -108,7 +108,7 @@ def write_to_stderr() -> None:
 
 
 def _only_what_is_listed(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
-    """Leave out, or refuse, what is not on the lists: here ids are kept out."""
+    """Drop or refuse events and keys that are not listed: this keeps ids out."""
     event = told.pop("event", None)
     listed = {
         key: value
@@ -124,8 +124,8 @@ def _only_what_is_listed(_logger: WrappedLogger, _method: str, told: EventDict) 
     return {"event": event, **listed}
 
 
-def _in_one_line(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
-    """Cut what is very long, and put spaces in place of what cannot be printed."""
+def _single_line(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
+    """Cut very long values, and replace unprintable characters by spaces."""
     lines = {}
     for key, value in told.items():
         text = str(value)
@@ -135,16 +135,16 @@ def _in_one_line(_logger: WrappedLogger, _method: str, told: EventDict) -> Event
 
 
 def _line(logger: WrappedLogger, method: str, told: EventDict) -> _Line:
-    """The event, and the values behind it as `key=value`."""
+    """Return the event, followed by its values as `key=value`."""
     event = told.pop("event")
     return _Line(f"{event} {_AS_PAIRS(logger, method, told)}".rstrip())
 
 
 class _Lines(logging.Formatter):
-    """The door of all handlers: lines of the journal go through, of others that there was one."""
+    """Formatter of all handlers: passes lines of the journal; of others, only their origin."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record; nothing of a traceback, which quotes what it went through."""
+        """Return the line of a record, without a traceback, which quotes data."""
         line = record.msg
         if not isinstance(line, _Line):
             kind = record.exc_info[0] if record.exc_info else None
@@ -154,12 +154,12 @@ class _Lines(logging.Formatter):
                 "place": f"{record.module}:{record.lineno}",
                 "error": record.levelname if kind is None else kind.__name__,
             }
-            line = _line(None, "", _in_one_line(None, "", told))
+            line = _line(None, "", _single_line(None, "", told))
         return f"panprivacy: {line}"
 
 
 JOURNAL: Final[Journal] = structlog.wrap_logger(
     logging.getLogger("panprivacy.service"),
-    processors=[_only_what_is_listed, _in_one_line, _line],
+    processors=[_only_what_is_listed, _single_line, _line],
     wrapper_class=structlog.stdlib.BoundLogger,
 )

@@ -1,8 +1,8 @@
-"""What one stream releases: each answer is made, kept, and then paid for and published at once.
+"""The releases of one stream: each is made, stored, and then paid for and published at once.
 
-A release waits until a checkpoint on the disk has it. Then its line of the ledger and its answers
-are written in one transaction. So a number that left is always in the ledger, and a crash loses
-neither: whoever goes on from the checkpoint publishes the same release.
+A release waits until a checkpoint on the disk contains it. Then its line of the ledger and its
+answers are written in one transaction. So a published number is always in the ledger, and a crash
+loses neither: a restart from the checkpoint publishes the same release.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from panprivacy.errors import BudgetError, LostReleaseError, PanPrivacyError
-from panprivacy.programs.counting import Counting
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.completeness import Completeness
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.contributions import NOTE, Contributions
+from panprivacy.service.outgoing.contributions import NOTE, StreamContributions
 from panprivacy.service.outgoing.outbox import Outbox
 from panprivacy.service.outgoing.payment import Payment, entries
-from panprivacy.service.outgoing.pending import Pending, Room, costs
+from panprivacy.service.outgoing.pending import Pending, PendingSlot, costs
 from panprivacy.service.outgoing.records import Entry, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.statistics.composites.windowed import Windowed
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.windowed import Windowed
 
-PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
+PAID = "its line is in the ledger already, from before a restart or of another service"
 
 
 class Releases:
     """Makes the releases of one stream; for one thread at a time.
 
     Args:
-        name: of the stream.
-        config: what is counted.
-        store: where releases and ledger go.
-        folder: where contributions go, if windows hand out these in place of answers.
-        broken: asked when it was noticed last that the process stood still or its clock was set,
+        name: the name of the stream.
+        config: the configuration of the stream.
+        store: the store of releases and ledger.
+        folder: the folder of contributions, if windows make these in place of answers.
+        broken: returns when the process was last seen to stand still or its clock to be set,
             in seconds since 1970.
-        durable: whether a release waits for a checkpoint that has it.
+        durable: whether a release waits for a checkpoint that contains it.
         clock: seconds since 1970 in UTC.
 
     Attributes:
-        windowed: what is counted in the current window.
-        payment: knows what is paid for.
-        outbox: has what waits.
-        completeness: knows which windows are complete.
+        windowed: the counts of the current window.
+        payment: the record of what is paid for.
+        outbox: the releases that wait.
+        completeness: the record of which windows are complete.
     """
 
     def __init__(
@@ -63,16 +63,20 @@ class Releases:
         durable: bool,
     ) -> None:
         self._name, self._config, self._store, self._clock = name, config, store, clock
+        unused_from = store.unused_from(name)
+        self._earliest = 0.0 if unused_from is None else unused_from.timestamp()
         self.windowed = Windowed(
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
             zone=config.zone,
             release=self._last_release,
             answers=lambda made: None if made is None else made[1],
-            clock=clock,
+            clock=lambda: max(clock(), self._earliest),
         )
         self._contributions = (
-            None if config.contribute is None else Contributions(folder, name, config.contribute)
+            None
+            if config.contribute is None
+            else StreamContributions(folder, name, config.contribute)
         )
         promise = config.promised(self.windowed.current.guarantee)
         self.payment, self._paid_before = Payment(name, store, promise), 0
@@ -88,51 +92,57 @@ class Releases:
         self._looks_up_what_stands, self._tells_paid = False, True
         self._counts_since = self._last_moment = self.windowed.began
         self.completeness = Completeness(broken, self._counts_since)
+        self._look_at_the_clock()
 
     def begin(self) -> datetime:
-        """Know that what comes is taken in from now on; a window that began before is not whole."""
+        """Start the intake: a window that began before now is marked incomplete."""
         self._counts_since = self._now()
         self.completeness.begin(self._counts_since)
         return self._counts_since
 
     def resume(self) -> datetime:
-        """Know that the window is that of a state, which pays what was paid for it."""
+        """Continue the window of a restored state, with the payments of that state."""
         self._last_moment = self.begin()
         self._paid_before = 0
         self._looks_up_what_stands = True
+        self._look_at_the_clock()
         return self._counts_since
 
     def begin_window(self) -> None:
-        """Know that the next window is counted; it may have been before, by another process."""
-        self._paid_before = 0
-        if self._was_counted_before and not self.windowed.current.lasting:
+        """Start the next window; another process may have counted it before."""
+        self._paid_before, self._earliest = 0, self.windowed.began.timestamp()
+        if self._was_counted_before and not self.windowed.current.internals.windows.lasting:
             with suppress(StoreError):
                 self._paid_before = self._store.released(self._name, self.windowed.began)
             self._looks_up_what_stands = True
 
     def number(self, counting: Counting) -> int:
-        """Of the next release of the current window."""
+        """Return the number of the next release of the current window."""
         return self._paid_before + counting.releases + 1
 
     def left(self) -> int:
-        """How many releases are left of those of the window."""
-        return self.windowed.current.planned - self.number(self.windowed.current) + 1
+        """Return the number of releases left in the window."""
+        return (
+            self.windowed.current.internals.releasing.planned
+            - self.number(self.windowed.current)
+            + 1
+        )
 
     def scheduled(self) -> float:
-        """When the next release within the window is due; never if none is."""
+        """Return when the next release within the window is due; infinity if none is."""
         every, began = self._config.every_seconds, self.windowed.began
         if every is None or self.left() <= 1:
             return float("inf")
-        # Those that were due while the service was down are left out: they would be nearly equal.
+        # Releases that were due while the service was down are skipped: they would be nearly equal.
         grid = self.windowed.grid.within(began.timestamp(), every)
         return grid.around(max(self._last_moment, began).timestamp())[1]
 
     def put_off(self) -> None:
-        """Leave out a release that is due: the next one is due at its time."""
+        """Skip a release that is due: the next one is due at its time."""
         self._last_moment = self._now()
 
     def make_room(self) -> None:
-        """Have a place for the last release of the window.
+        """Make room for the last release of the window.
 
         Raises:
             StoreError: there is none now, or the store cannot be read.
@@ -141,11 +151,11 @@ class Releases:
             self.outbox.make_room()
 
     def make(self) -> Pending | None:
-        """One release within the window, which waits; None if the answer that stands has not moved.
+        """Make a release within the window, which waits; None if the standing answer is unchanged.
 
         Raises:
-            BudgetError: its line is in the ledger, and another has paid it.
-            StoreError: it cannot be paid for, or there is no place for it.
+            BudgetError: its line is in the ledger, paid by another process.
+            StoreError: it cannot be paid for, or there is no room for it.
         """
         counting, began = self.windowed.current, self.windowed.began
         number = self.number(counting)
@@ -165,7 +175,7 @@ class Releases:
         return one
 
     def collect(self) -> None:
-        """Have the releases wait of the windows that have ended."""
+        """Queue the releases of the windows that have ended."""
         for window in self.windowed.take():
             known = self.completeness.leave(window.start)
             if window.release is None:
@@ -180,26 +190,35 @@ class Releases:
             except PanPrivacyError as error:
                 self._tell_lost(str(error))
 
+    def _look_at_the_clock(self) -> None:
+        """Stay in the current window; it is incomplete if the clock is before its start."""
+        began, now = self.windowed.began, self._now()
+        self._earliest = began.timestamp()
+        if began > now:
+            self.completeness.spoil(began)
+            behind, ends = round((began - now).total_seconds()), self.windowed.ends
+            JOURNAL.warning(Event.clock_back, stream=self._name, seconds=behind, window_end=ends)
+
     def _next_answers(self, counting: Counting) -> Answers | None:
-        """What is released now; None if the answer that stands has not moved."""
-        if self.outbox.waits:  # what stands may be in it, and not in the store
-            return counting.check(confidence=self._config.confidence)
-        if self._looks_up_what_stands and counting.stands is not None:
+        """Return the answers to release now; None if the standing answer is unchanged."""
+        if self.outbox.waits:  # the standing answer may be in it, and not in the store
+            return counting.internals.releasing.check(confidence=self._config.confidence)
+        if self._looks_up_what_stands and counting.internals.releasing.stands is not None:
             newest = self._store.answers(stream=self._name, limit=1)
             told = [one.value for one in newest if one.start == self.windowed.began]
             if told and told[-1] is not None:
-                counting.go_on_from(told[-1])
+                counting.internals.releasing.go_on_from(told[-1])
         self._looks_up_what_stands = False
-        return counting.check(confidence=self._config.confidence)
+        return counting.internals.releasing.check(confidence=self._config.confidence)
 
     def _last_release(self, counting: Counting) -> tuple[Pending, Answers] | None:
-        """What a window releases at its end; nothing for which there is no place."""
+        """Return the last release of a window; None if there is no room for it."""
         number, place = self.number(counting), counting.releases + 1
         try:
             if self._is_answered():
                 return None
             self.outbox.make_room()
-            if number <= counting.planned and not self._shows_unpaid(counting):
+            if number <= counting.internals.releasing.planned and not self._shows_unpaid(counting):
                 lines = self._lines(counting, number, place)
                 answers, sealed = self._end_of(counting)
                 return Pending(lines, [], place, sealed), answers
@@ -208,29 +227,29 @@ class Releases:
             reason = str(error)
         except LostReleaseError:
             raise
-        except Exception as error:  # noqa: BLE001 - the window has ended; its words may show counts
+        except Exception as error:  # noqa: BLE001 - the window has ended; its text may show counts
             reason = f"failed with {type(error).__name__}"
         self._tell_lost(reason)
         return None
 
     def _lines(self, counting: Counting, number: int, place: int) -> list[Entry]:
-        """The lines of a release; those of `_pay_to_compare`, where that has paid."""
+        """Return the ledger lines of a release; those of the comparison, if that has paid."""
         began, payer = self.windowed.began, self.payment.use(self.windowed.began, number)
         priced = costs(counting, place)
         return entries(self._name, began, self.windowed.ends, number, payer, priced)
 
     def _end_of(self, counting: Counting) -> tuple[Answers, bytes | None]:
-        """The answers of a window; of one that contributes, what stands in their place, and it."""
+        """Return the answers of a window, or lost answers and the sealed contribution."""
         if self._contributions is None:
             return counting.release(confidence=self._config.confidence), None
         began, ends = self.windowed.began, self.windowed.ends
         known = self.completeness.holds(began)
         complete = self.windowed.whole and ends <= self._now() and known
         sealed = self._contributions.sealed(counting, complete=complete)
-        return counting.lost(), sealed
+        return counting.internals.releasing.lost(), sealed
 
     def _is_answered(self) -> bool:
-        """Whether the window ended, and its last answer left, before this process counted."""
+        """Return whether the window ended and was answered before this process counted."""
         began, ends = self.windowed.began, self.windowed.ends
         if not self._was_counted_before or ends > self._counts_since:
             return False
@@ -239,26 +258,28 @@ class Releases:
         return self._store.answered(self._name, began, ends)
 
     def _is_free(self, counting: Counting) -> bool:
-        """Whether no other has the line of the next release.
+        """Return whether no other process has the ledger line of the next release.
 
-        Where a comparison comes before it, this pays: then no ledger tells how that ended.
+        If a comparison comes before it, this call pays: so no ledger shows the result of it.
         """
         began, number = self.windowed.began, self.number(counting)
-        if counting.stands is not None:
-            return self.payment.make(began, self.windowed.ends, counting, number)
+        if counting.internals.releasing.stands is not None:
+            return self.payment.make(
+                began, self.windowed.ends, counting.internals.releasing, number
+            )
         return self._store.released(self._name, began) < number
 
     def _shows_unpaid(self, counting: Counting) -> bool:
-        """Whether the next window would learn from an answer for which another has the line."""
-        return bool(counting.expects) and not self._is_free(counting)
+        """Return whether the next window would learn from an answer paid by another process."""
+        return bool(counting.internals.windows.expects) and not self._is_free(counting)
 
     @property
     def _was_counted_before(self) -> bool:
-        """Whether this window began before this process counted, so that another one may have."""
+        """Whether this window began before this process counted: another may have counted it."""
         return self.windowed.began < self._counts_since
 
     def _note_settled(self, paid: bool) -> None:  # noqa: FBT001 - for the outbox
-        """Know whether a release was paid for, or another had its line."""
+        """Record whether a release was paid for, or another process had its line."""
         if not paid:
             self._tell_lost(PAID)
         elif not self._tells_paid:
@@ -266,23 +287,23 @@ class Releases:
             JOURNAL.warning(Event.answers_again, stream=self._name)
 
     def _tell_lost(self, reason: str) -> None:
-        """Say that an answer is lost; that it was paid for before, once until one was not."""
+        """Log that an answer is lost; if paid for before, only once until the next success."""
         if reason != PAID or self._tells_paid:
             JOURNAL.error(Event.answer_lost, stream=self._name, reason=reason)
         self._tells_paid = self._tells_paid and reason != PAID
 
-    def _room(self) -> Room:
-        """The place of a release in the state."""
+    def _room(self) -> PendingSlot:
+        """Return the room of a release in the state."""
         most = 0
         if self._contributions is not None:
             most = self._contributions.most_bytes(self._config.make_counting())
-        return Room(self._name, self.windowed.current, self._config.confidence, most)
+        return PendingSlot(self._name, self.windowed.current, self._config.confidence, most)
 
     def _moment(self, start: datetime, end: datetime, number: int, *, complete: bool) -> Moment:
         return Moment(self._name, start, end, number, complete, self._now())
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
-        """The rows of a release."""
+        """Return the rows of a release."""
         rows = published(answers, self.windowed.current, self._config.confidence, moment)
         return rows if self._contributions is None else [replace(row, note=NOTE) for row in rows]
 

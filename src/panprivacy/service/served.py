@@ -1,4 +1,4 @@
-"""What takes in, the web and metrics ask of a stream and its keeper, wherever they count."""
+"""Interfaces of a stream and its keeper, for intake, web and metrics, wherever counting runs."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from panprivacy.guarantee import Guarantee
-from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Columns
-from panprivacy.service.batches import Outcome, Sent
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.programs.intake import Columns
+from panprivacy.privacy.guarantee import Guarantee
+from panprivacy.service.batches import Outcome, Submission
 from panprivacy.service.config.stream import StreamConfig
 
 Later = Future[bool]
-"""Is told when what was sent is counted, or will be whatever crashes; or why it is not."""
+"""Result of a request: set once its rows are counted or sure to be, or to the error."""
 
 Tell = Callable[[str | None], None]
-"""Is told that what was counted is on disk, or why it is not."""
+"""Callback: called with None once counted rows are on disk, or with the reason if not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """What is known of an announced intrusion.
+    """An announced intrusion.
 
     Args:
-        window_began: when the window that it counts for began to be counted.
-        number: k for the k-th of that window.
-        left: how many may still be announced to the current window.
+        window_began: the start of the window that it is charged to.
+        number: k for the k-th intrusion of that window.
+        left: the number of intrusions that may still be announced to the current window.
     """
 
     window_began: datetime
@@ -39,15 +39,15 @@ class Announced:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What anybody may know of the current window.
+class WindowFacts:
+    """Public facts about the current window.
 
     Args:
-        began: when it began to be counted.
-        ends: when it ends.
-        releases: how many were made.
-        announced: how many intrusions were announced.
-        state_bytes: the size of the whole state.
+        began: the start of the window.
+        ends: the end of the window.
+        releases: the number of releases made.
+        announced: the number of announced intrusions.
+        state_bytes: the size of the complete state.
     """
 
     began: datetime
@@ -61,19 +61,19 @@ def described(
     name: str,
     config: StreamConfig,
     counting: Counting,
-    shown: Shown,
+    shown: WindowFacts,
     guarantee: Guarantee,
     missing: tuple[datetime, datetime] | None = None,
 ) -> dict[str, object]:
-    """What is counted and promised, for people and programs.
+    """Return a description of a stream and its guarantee, for people and programs.
 
     Args:
         name: of the stream.
-        config: what is counted.
-        counting: its statistics, or their like.
-        shown: what anybody may know of the current window.
-        guarantee: to the users of a window.
-        missing: from when to when what came may be missing.
+        config: the configuration of the stream.
+        counting: its statistics, or equal ones.
+        shown: the public facts about the current window.
+        guarantee: the guarantee to the users of a window.
+        missing: the interval in which events may be missing.
     """
     windows, year = guarantee.year(config.window_seconds)
     since, until = (one.isoformat() for one in missing or (shown.began, shown.began))
@@ -89,7 +89,7 @@ def described(
         "window_began": shown.began.isoformat(),
         "window_ends": shown.ends.isoformat(),
         "releases_made": shown.releases,
-        "releases_planned": counting.planned,
+        "releases_planned": counting.internals.releasing.planned,
         "intrusions_announced": shown.announced,
         "intrusions_planned": guarantee.intrusions,
         "intrusions_left": guarantee.intrusions - shown.announced,
@@ -100,54 +100,54 @@ def described(
 
 
 class Served(Protocol):
-    """A stream, as those see it who send to it and ask it; safe for several threads."""
+    """A stream, as senders and readers see it; safe for several threads."""
 
     @property
     def name(self) -> str:
-        """Of the stream."""
+        """Name of the stream."""
 
     @property
     def config(self) -> StreamConfig:
-        """What is counted."""
+        """Configuration of the stream."""
 
     @property
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """Columns that are read from each row."""
 
     @property
     def ends(self) -> datetime:
-        """When the current window ends."""
+        """End of the current window."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to the users of a window."""
+        """The privacy guarantee to the users of a window."""
 
     @property
     def looks_left(self) -> int:
-        """How many intrusions may still be announced to the current window."""
+        """Number of intrusions that may still be announced to the current window."""
 
     def begin(self) -> None:
-        """Know that what comes is taken in from now on."""
+        """Start the intake: events before now may be missing from the current window."""
 
     def mark_incomplete(self) -> None:
-        """Mark the current window incomplete: something that came in it was not counted."""
+        """Mark the current window incomplete: some of its events were not counted."""
 
     def begun(self) -> int:
-        """How many windows that end with the current one the ledger has, without it."""
+        """Return the number of other windows in the ledger that end with the current one."""
 
     def described(self) -> dict[str, object]:
-        """What is counted and promised, for people and programs; it waits for no other thread."""
+        """Return a description for people and programs; it waits for no other thread."""
 
     def new_batch_id(self) -> bytes | None:
-        """For what is taken again until it works; None where what failed has left nothing."""
+        """Return a batch id for retries; None if a failed batch leaves nothing behind."""
 
     def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
-        """Count all rows of one `Sent`, or none."""
+        """Count all rows of one `Submission`, or none."""
 
     def take_together(
-        self, several: Sequence[Sent], *, wait: bool = True
+        self, several: Sequence[Submission], *, wait: bool = True
     ) -> Sequence[Outcome | Later]:
-        """Count what came at the same time in one pass, of each all rows or none."""
+        """Count simultaneous requests in one pass; of each request all rows or none."""
 
     def release(self) -> None:
         """Make one release now."""
@@ -157,36 +157,36 @@ class Served(Protocol):
 
 
 class Keeping(Protocol):
-    """What does by the clock what is due, as those see it who wait for it."""
+    """A keeper, as its callers see it: it writes checkpoints and makes releases on a clock."""
 
     @property
     def durable(self) -> bool:
-        """Whether what was counted comes onto a disk."""
+        """Whether counted rows are written to a disk."""
 
     @property
     def written(self) -> float | None:
-        """When that happened last, in seconds since 1970."""
+        """Time of the last write, in seconds since 1970; None before the first."""
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What does not work at the moment, by what it is."""
+        """Current failures: the reason, by the name of the part that fails."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the keeper."""
 
     def stop(self) -> None:
-        """Do what is left to do, and end."""
+        """Finish the work that is due, and stop."""
 
     def hurry(self) -> None:
         """Write within a second: the service stops, and requests wait for it."""
 
     def after_next(self, tell: Tell, since: float) -> None:
-        """Be told, once, when all that has been counted by now is on disk.
+        """Call `tell` once, when all that has been counted by now is on disk.
 
         Args:
-            tell: is called with None, or why it is not.
-            since: a moment before it came, by `time.monotonic`.
+            tell: called with None, or with the reason why it is not on disk.
+            since: a time before the rows arrived, by `time.monotonic`.
         """
 
     def attempt(self, what: str, work: Callable[[], None]) -> str | None:
-        """Do something, and keep the reason if it fails."""
+        """Call `work`, and record the reason under `what` if it fails."""

@@ -1,4 +1,4 @@
-"""Runs a service until it is told to stop."""
+"""Server: runs a service until it is stopped."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from panprivacy.service.engine import Engine, LocalEngine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
-from panprivacy.service.web.answering import Direct
+from panprivacy.service.web.answering import FastPath
 from panprivacy.service.web.app import application
 from panprivacy.service.web.connections import Uncounted
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol
 
 _REFUSED_AT = MOST_CONNECTIONS + 200
-"""uvicorn refuses everyone then: more than the protocol lets come together."""
+"""Connections at which uvicorn refuses everyone: more than the protocol admits at once."""
 
 _WAITING = 2_048
 """Connections that the kernel holds until they are accepted."""
@@ -49,8 +49,8 @@ def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> N
 
     Args:
         config: a configuration that was loaded.
-        file: where it is; its tokens are followed.
-        fresh: give up the checkpoint that is there, and begin anew.
+        file: its path; its tokens are followed.
+        fresh: give the checkpoint up, and start anew.
 
     Raises:
         PlanError: it cannot be run like this.
@@ -75,17 +75,16 @@ def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> N
 
 
 def run(engine: Engine, sock: socket.socket, lifespan: Lifespan[Router]) -> None:
-    """Count until told to stop; end in good order, however that comes.
+    """Count until stopped; shut down in good order, whatever the reason.
 
     Args:
-        engine: it begins here, unless it waits.
-        sock: that listens.
-        lifespan: of the application.
+        engine: the engine; it is started here, unless it waits.
+        sock: the listening socket.
+        lifespan: the lifespan of the application.
     """
     app = application(engine, lifespan)
     server = Server(app, app.api, engine.keeper.hurry, lambda: _say_where(engine, sock))
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
-        signal.signal(number, server.handle_exit)
+    server.take_signals()
     try:
         if not engine.waiting:
             engine.begin()
@@ -99,9 +98,9 @@ class Server(uvicorn.Server):
 
     Args:
         app: answers requests.
-        direct: answers what it can before the application is asked.
-        hurry: is called when it is told to stop: requests need not wait for the next checkpoint.
-        listens: is called when it listens.
+        direct: answers the requests that do not need the application.
+        hurry: called when it is stopped: requests need not wait for the next checkpoint.
+        listens: called when it listens.
         sockets: the protocol of web sockets, as uvicorn calls it.
         patience: seconds that requests have when it stops.
     """
@@ -109,7 +108,7 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         app: ASGIApp,
-        direct: Direct,
+        direct: FastPath,
         hurry: Callable[[], None],
         listens: Callable[[], None] = lambda: None,
         sockets: WSProtocolType = "none",
@@ -134,7 +133,7 @@ class Server(uvicorn.Server):
         self.server_state: Uncounted = Uncounted()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, when all else is ready: who waits for a connection waits for no preparations."""
+        """Listen once all else is ready, so that no client waits for preparations."""
         await super().startup(sockets)
         for sock in sockets or ():
             sock.listen(_WAITING)
@@ -145,20 +144,29 @@ class Server(uvicorn.Server):
         self.server_state.check_readers()
         return await super().on_tick(counter)
 
+    def take_signals(self) -> None:
+        """End at SIGTERM and SIGINT in an orderly way, from now on and after `run`.
+
+        uvicorn raises them again when it has stopped: without this, they would end the process
+        before it has tidied up.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.handle_exit)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop, after the requests that are there."""
+        """Stop, after the open requests."""
         self._hurry()
         super().handle_exit(sig, frame)
 
 
 def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: Any) -> Any:
-    """A task with a name: those without are numbered, and a request is a task."""
+    """Return a task with a name: tasks without are numbered, and a request is a task."""
     return asyncio.Task(coroutine, loop=loop, **{**given, "name": given.get("name") or "task"})
 
 
 @asynccontextmanager
 async def uncounted(_: object = None) -> AsyncIterator[None]:
-    """The lifespan of an application whose tasks bear no numbers."""
+    """Provide the lifespan of an application whose tasks have no numbers."""
     asyncio.get_running_loop().set_task_factory(_uncounted_task)
     yield
 
@@ -180,10 +188,10 @@ async def _restoring(
 async def _at_desk(
     engine: LocalEngine, directory: Path, failures: list[PanPrivacyError]
 ) -> AsyncIterator[None]:
-    """Have the checkpoint restored beside the requests."""
+    """Restore the checkpoint in parallel with the requests."""
 
     def go_on(states: bytes) -> None:
-        engine.restore(states)  # who brings them is told how that went
+        engine.restore(states)  # its caller gets the error
         with _ending_for(failures):
             engine.begin()
 
@@ -200,7 +208,7 @@ async def _at_desk(
 
 @contextmanager
 def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
-    """End the service for what cannot be mended while it runs."""
+    """Stop the service at an error that cannot be mended while it runs."""
     try:
         yield
     except PanPrivacyError as error:
@@ -211,7 +219,7 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """One program at a time: two services would overwrite each other's checkpoint."""
+    """Lock a file for one program: two services would overwrite each other's checkpoint."""
     try:
         lock = os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where the service listens: addresses as a configuration writes them, and their sockets."""
+"""Addresses on which the service listens, as a configuration writes them, and their sockets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from panprivacy.errors import PlanError
-from panprivacy.sources.columns import show
+from panprivacy.intake.sources.columns import show
 
-_HTTP_FORMS: Final = "127.0.0.1:8642, [::1]:8642 or unix:/run/panprivacy/http.sock"
+_HTTP_FORMS: Final = "127.0.0.1:{0}, [::1]:{0} or unix:/run/panprivacy/http.sock"
 _DATAGRAM_FORMS: Final = "unix:/run/panprivacy/nginx.sock or udp://127.0.0.1:5514"
 _PLACE: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})", re.ASCII)
 _LAST_PORT: Final = 0xFFFF
@@ -25,7 +25,7 @@ _LONGEST_SOCKET_PATH: Final = 107
 _HTTP_MODE: Final = 0o660
 _OWNERS_MODE: Final = 0o600
 _UNSENT_BYTES: Final = 1 << 14
-"""Of answers that the kernel holds besides those under way, of each connection."""
+"""Bytes of unsent answers that the kernel buffers for each connection."""
 _RECEIVE_BYTES: Final = 8 << 20
 _FORCE_RECEIVE_BUFFER: Final = 33
 """SO_RCVBUFFORCE of Linux, which Python does not name."""
@@ -47,7 +47,7 @@ _OTHER_REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen: a port of an IP address, or the path of a Unix socket.
+    """An address to listen on: a port of an IP address, or the path of a Unix socket.
 
     Args:
         host: the IP address; empty for a Unix socket.
@@ -60,27 +60,31 @@ class Address:
     path: str = ""
 
     def url(self, scheme: str) -> str:
-        """The address as text; the scheme is for an IP address."""
+        """Return the address as text; the scheme is for an IP address."""
         if self.path:
             return f"unix:{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}"
 
 
-def http_address(listen: str) -> Address:
-    """Read where to listen for HTTP; the same place is always the same address.
+def http_address(listen: str, usual: int = 8642) -> Address:
+    """Read an address for HTTP; equal places give equal addresses.
+
+    Args:
+        listen: the place.
+        usual: the port of the examples in an error.
 
     Raises:
-        PlanError: it is no such place.
+        PlanError: it is not such a place.
     """
-    return _address(listen, _HTTP_FORMS)
+    return _address(listen, _HTTP_FORMS.format(usual))
 
 
 def datagram_address(listen: str) -> Address:
-    """Read where to listen for datagrams; the same place is always the same address.
+    """Read an address for datagrams; equal places give equal addresses.
 
     Raises:
-        PlanError: it is no such place.
+        PlanError: it is not such a place.
     """
     if not listen.startswith(("unix:", "udp://")):
         message = f"listen must be {_DATAGRAM_FORMS}"
@@ -115,10 +119,9 @@ def _address(text: str, forms: str) -> Address:
 
 @contextmanager
 def http_socket(address: Address) -> Iterator[socket.socket]:
-    """A socket for HTTP, which does not listen yet; at the end it is closed, and its file removed.
+    """Provide a socket for HTTP that does not listen yet; close it and remove its file at the end.
 
-    A socket file that is there is replaced: who calls this holds the lock of the service, so that
-    the program that made the file is dead.
+    A socket file that a dead program left behind is replaced.
 
     Raises:
         PlanError: nothing can listen there.
@@ -127,12 +130,12 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
         if not address.path:
             sock = _tcp(address)
         else:
-            if Path(address.path).is_socket():
-                Path(address.path).unlink()
+            _remove_stale(Path(address.path), socket.SOCK_STREAM)
             sock = _unix(address.path, _HTTP_MODE)
     except OSError as error:
         where = address.path or f"{address.host}, port {address.port}"
-        message = f"cannot listen at {where}: {error.strerror}; name another place with listen"
+        says = os.strerror(error.errno) if error.errno else str(error)
+        message = f"cannot listen at {where}: {says}; name another place with listen"
         raise PlanError(message) from None
     try:
         yield sock
@@ -144,7 +147,7 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
 
 
 def owners_socket(path: Path) -> socket.socket:
-    """A Unix socket that nobody but its owner can open, from the moment it is there.
+    """Return a Unix socket that only its owner can open, from its creation on.
 
     Raises:
         PlanError: there can be no such socket.
@@ -157,17 +160,18 @@ def owners_socket(path: Path) -> socket.socket:
 
 
 def _tcp(address: Address) -> socket.socket:
-    # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
+    # asyncio sends answers at once (TCP_NODELAY) if a socket names its protocol.
     sock = socket.socket(_family(address), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with _closed_unless_ready(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        _take_both(sock)
         sock.bind((address.host, address.port))
     return sock
 
 
 def _unix(path: str, mode: int) -> socket.socket:
-    """A Unix socket for connections, whose file has this mode from the beginning."""
+    """Return a Unix socket for connections; its file has this mode from its creation on."""
     sock = socket.socket(socket.AF_UNIX)
     before = os.umask(0o777 & ~mode)
     try:
@@ -180,7 +184,7 @@ def _unix(path: str, mode: int) -> socket.socket:
 
 @contextmanager
 def _closed_unless_ready(sock: socket.socket) -> Iterator[None]:
-    """Close a socket of which nothing comes."""
+    """Close a socket if its set-up fails."""
     try:
         yield
     except BaseException:
@@ -198,7 +202,7 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
 
     Args:
         address: where to listen.
-        mode: of the socket file: who may write to it may send.
+        mode: the mode of the socket file: users with write access may send.
 
     Raises:
         PlanError: nothing can listen there.
@@ -208,10 +212,10 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
             sock = socket.socket(_family(address), socket.SOCK_DGRAM)
             return _receiving(sock, (address.host, address.port))
         path = Path(address.path)
-        _remove_stale(path)
+        _remove_stale(path, socket.SOCK_DGRAM)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        # Not by the umask, which is that of all threads: by now others may create files. The file
-        # begins with this mode, less the umask.
+        # The umask is shared by all threads, and others may create files by now. So the mode is set
+        # here; the file starts with this mode, less the umask.
         os.fchmod(sock.fileno(), mode)
         _receiving(sock, address.path)
         path.chmod(mode)
@@ -225,7 +229,7 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
     raise PlanError(message)
 
 
-def _remove_stale(path: Path) -> None:
+def _remove_stale(path: Path, kind: socket.SocketKind) -> None:
     """Remove a socket file that nobody listens on.
 
     Raises:
@@ -234,9 +238,11 @@ def _remove_stale(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise OSError(errno.EEXIST, "")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        with socket.socket(socket.AF_UNIX, kind) as probe:
+            probe.settimeout(0)
             code = probe.connect_ex(str(path))
-        if code in (0, errno.EPROTOTYPE):  # a program listens, with a socket of whatever type
+        # a program listens, with a socket of whatever type, or with very many who wait for it
+        if code in (0, errno.EPROTOTYPE, errno.EAGAIN):
             raise OSError(errno.EADDRINUSE, "")
         if code != errno.ECONNREFUSED:
             raise OSError(code, "")
@@ -250,8 +256,15 @@ def _receiving(sock: socket.socket, place: tuple[str, int] | str) -> socket.sock
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         with suppress(OSError):  # takes an administrator of the network
             sock.setsockopt(socket.SOL_SOCKET, _FORCE_RECEIVE_BUFFER, _RECEIVE_BYTES)
+        _take_both(sock)
         sock.bind(place)
     return sock
+
+
+def _take_both(sock: socket.socket) -> None:
+    """Make `[::]` accept IPv4 as well, whatever the setting of the system."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
 
 
 def _family(address: Address) -> socket.AddressFamily:

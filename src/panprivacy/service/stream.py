@@ -1,8 +1,8 @@
-"""One stream: what is counted in its current window, which batches were, and how windows end.
+"""One stream: the counts of its current window, its recent batches, and the end of windows.
 
-A release leaves once a checkpoint has it, with the ids of the batches that are in it: what is in an
-answer that left is never counted again, whatever crashes, and whoever sends it again. What a
-release takes is in `releases`.
+A release is published once a checkpoint contains it, with the ids of the batches that are in it. So
+rows of a published answer are never counted again, whatever crashes and whoever sends them again.
+The steps of a release are in `releases`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from panprivacy.errors import BudgetError, PlanError
-from panprivacy.guarantee import Guarantee
-from panprivacy.programs.intake import Columns
-from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
+from panprivacy.intake.programs.intake import Columns
+from panprivacy.privacy.guarantee import Guarantee
+from panprivacy.service.batches import BusyError, HalvedError, Outcome, Reception, Submission
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.announcements import Announcements, Scope
@@ -28,18 +28,18 @@ from panprivacy.service.outgoing.pending import Pending
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.releases import PAID, Releases
-from panprivacy.service.served import Announced, Shown, described
+from panprivacy.service.served import Announced, WindowFacts, described
 from panprivacy.service.stream_state import FORMAT, OWN_BYTES, StreamState, packed
 from panprivacy.statistics.containers import Container
-from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.internals import Resumable
 
 _PATIENCE = 30.0
-"""Seconds that counting waits for a checkpoint that has a release, or for a place for the answer of
-a window, or a quarter of a window that is short: it must go on."""
+"""Seconds for which counting waits for a checkpoint with a release, or for room for the answer of a
+window; at most a quarter of a window. Then counting goes on."""
 _WAIT = 10.0
-"""Seconds that a release, or a batch that has no window yet, waits for a checkpoint."""
+"""Seconds for which a release, or a batch that has no window yet, waits for a checkpoint."""
 _STEP_SECONDS = 0.2
-"""So long windows are closed one after another before other threads, and other streams, go on."""
+"""Seconds for which windows are closed before other threads and other streams get a turn."""
 _BREATH = 0.01
 _UNKEPT = "a release waits for the checkpoint that has it, and is published after that"
 
@@ -47,18 +47,18 @@ _UNKEPT = "a release waits for the checkpoint that has it, and is published afte
 class Stream(Resumable):
     """Counts batches and releases answers; safe for several threads.
 
-    Guarantee: that of `Windowed` for users; the ids of the last batches are kept besides.
+    Guarantee: that of `Windowed` for users; the ids of the last batches are stored besides.
     [docs/guarantees/service.md]
 
     Args:
         name: of the stream.
         config: what is counted.
-        store: where releases and ledger go.
-        broken: asked when it was noticed last that the process stood still or its clock was set,
+        store: the store of releases and ledger.
+        broken: returns when the process was last seen to stand still or its clock to be set,
             in seconds since 1970.
-        folder: where contributions go, if windows hand out these in place of answers.
-        durable: whether somebody writes `state()` down and then calls `kept()`: what is released
-            waits for that.
+        folder: the folder of contributions, if windows make these in place of answers.
+        durable: whether the caller writes `state()` to a disk and then calls `mark_stored()`:
+            releases wait for that.
         clock: seconds since 1970 in UTC.
     """
 
@@ -89,69 +89,69 @@ class Stream(Resumable):
         self._kept = threading.Condition(self._lock)
 
     def begin(self) -> None:
-        """Know that what comes is taken in from now on; a window that began before is not whole."""
+        """Start the intake: a window that began before now is marked incomplete."""
         with self._changing():
             self._releases.begin()
 
     def mark_incomplete(self) -> None:
-        """Mark the current window incomplete: something that came in it was not counted."""
+        """Mark the current window incomplete: some of its events were not counted."""
         with self._lock:
             self._releases.completeness.spoil(self._windowed.began)
 
     @property
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """Columns that are read from each row."""
         return self._reception.columns
 
     @property
     def unkept(self) -> bool:
-        """Whether a release waits for a checkpoint that has it."""
+        """Whether a release waits for a checkpoint that contains it."""
         return self._releases.outbox.unkept
 
     @property
     def ends(self) -> datetime:
-        """When the current window ends."""
+        """End of the current window."""
         return self._shown.ends
 
     @property
     def missing(self) -> tuple[datetime, datetime]:
-        """From when to when what came may be missing: since the state was taken that it has."""
+        """Interval in which events may be missing: from the restored state to the restart."""
         return self._missing
 
     @property
     def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes; it waits for no other thread.
+        """Size of `state()`, which no stream of events changes; it waits for no other thread.
 
-        Where windows learn, it follows what they released.
+        If windows learn, it depends on their releases.
         """
         return self._shown.state_bytes
 
     def described(self) -> dict[str, object]:
-        """What is counted and promised, for people and programs; it waits for no other thread."""
+        """Return a description for people and programs; it waits for no other thread."""
         counting, shown = self._windowed.current, self._shown
         return described(self.name, self.config, counting, shown, self.guarantee, self._missing)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to the users of a window."""
+        """The privacy guarantee to the users of a window."""
         return self.config.promised(self._windowed.current.guarantee)
 
     @property
     def looks_left(self) -> int:
-        """How many intrusions may still be announced to the current window."""
+        """Number of intrusions that may still be announced to the current window."""
         return self._windowed.current.guarantee.intrusions - self._shown.announced
 
     def begun(self) -> int:
-        """How many windows that end with the current one the ledger has, without it."""
+        """Return the number of other windows in the ledger that end with the current one."""
         shown = self._shown
         return len(self._store.starts(self.name, shown.ends) - {shown.began})
 
     @staticmethod
     def new_batch_id() -> None:
-        """None: of what failed nothing was counted."""
+        """Return None: a failed batch leaves nothing behind, so a retry needs no id."""
 
     def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
-        """Count all rows of one `Sent`, or none; see `take_together`.
+        """Count all rows of one `Submission`, or none; see `take_together`.
 
         Returns:
             Whether they were counted now; False if a batch of that id was counted before.
@@ -159,53 +159,63 @@ class Stream(Resumable):
         Raises:
             InputError: a row cannot be counted. Nothing was counted.
         """
-        (outcome,) = self.take_together([Sent(batches, batch_id)])
+        (outcome,) = self.take_together([Submission(batches, batch_id)])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def take_together(self, several: Sequence[Sent], *, wait: bool = True) -> list[Outcome]:
-        """Count what came at the same time in one pass, of each all rows or none.
+    def take_together(self, several: Sequence[Submission], *, wait: bool = True) -> list[Outcome]:
+        """Count simultaneous requests in one pass; of each request all rows or none.
 
         Args:
             several: in any order.
             wait: for another thread, or for the end of the window.
 
         Returns:
-            For each, whether it was counted now; False if one of that id was counted before; an
-            `InputError` if a row of it cannot be counted, or whatever else went wrong with it.
+            For each, whether it was counted now; False if one with its id was counted before; an
+            `InputError` if one of its rows cannot be counted, or any other error.
 
         Raises:
-            BusyError: the caller does not wait, and would have to. Nothing was counted.
+            BusyError: `wait` is false and it would have to wait. Nothing was counted.
             StoreError: the window has ended and cannot be closed yet, as too many answers wait for
                 a disk or the release store. Nothing was counted.
+            MemoryError: there is too little memory to count them. Nothing was counted.
+            HalvedError: memory ran out while they were counted: the window is incomplete.
         """
         if not self._lock.acquire(blocking=wait):
             raise BusyError
         try:
             if not self._windowed.due and not self._is_held:
-                return self._reception.take(self._windowed.current, several)
+                return self._counted(several)
         finally:
             self._lock.release()
         if not wait:
             raise BusyError
         with self._changing():
             self._catch_up()
-            outcomes = self._reception.take(self._windowed.current, several)
+            outcomes = self._counted(several)
             with suppress(StoreError):  # it is tried again
                 self._releases.outbox.send()
             return outcomes
 
+    def _counted(self, several: Sequence[Submission]) -> list[Outcome]:
+        """Count requests in the current window; see `Reception.take`."""
+        try:
+            return self._reception.take(self._windowed.current, several)
+        except HalvedError:
+            self._releases.completeness.spoil(self._windowed.began)
+            raise
+
     def deadline(self) -> float:
-        """When `advance` will have something to do, in seconds since 1970."""
+        """Return the time at which `advance` is due, in seconds since 1970."""
         with self._lock:
             return min(self._releases.scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
         """Make the releases that are due, or raise `StoreError`: then try again.
 
-        Of many windows that have passed it closes the first ones; `deadline` tells that there are
-        more. Where something is `unkept` after it, write a checkpoint, and call it again.
+        It closes the first of many windows that have passed; `deadline` shows whether there are
+        more. If something is `unkept` afterwards, write a checkpoint and call it again.
         """
         with self._changing():
             self._advance()
@@ -215,13 +225,14 @@ class Stream(Resumable):
 
         Raises:
             PlanError: the stream releases on a clock.
-            BudgetError: none is left but that of the end of the window.
-            StoreError: it cannot be made; or it waits, and is published when that is possible.
+            BudgetError: only the release at the end of the window is left.
+            StoreError: it cannot be made; or it waits, and is published as soon as possible.
         """
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
-        if self._windowed.current.lasting:  # what no checkpoint holds would be counted twice
+        # rows outside a checkpoint would be counted twice
+        if self._windowed.current.internals.windows.lasting:
             message = f"stream {self.name} releases at the end of each window alone"
             raise PlanError(message)
         with self._changing():
@@ -246,11 +257,11 @@ class Stream(Resumable):
         state is wiped.
 
         Args:
-            key: what the caller names it. Of two calls with one name the second changes nothing.
+            key: the caller's name for it. A second call with the same name changes nothing.
 
         Raises:
             BudgetError: none is left. Nothing was changed.
-            StoreError: it cannot be written down. It may have been: call again with that key.
+            StoreError: it may not have been written: call again with the same key.
         """
         with self._changing():
             line = self._announcements.find(key)
@@ -274,43 +285,43 @@ class Stream(Resumable):
             self._releases.outbox.send()
 
     def publish(self) -> None:
-        """Have the release store show what was released and is kept, or raise `StoreError`."""
+        """Publish the releases that are stored to the release store, or raise `StoreError`."""
         with self._changing():
             self._releases.outbox.send()
 
     def state(self) -> bytes:
-        """Batch ids, and the state of the current window; whoever reads it has intruded."""
+        """Return the batch ids and the state of the current window; to read it is an intrusion."""
         with self._lock:
             seen = self._announcements.packed(self._windowed.current)
             paid, waiting = self._releases.payment.packed(), self._releases.outbox.packed()
             names = self._reception.batch_ids.packed()
             return self._layout.packed(packed(self._holds_until, paid, seen, waiting, names))
 
-    def kept(self) -> None:
-        """Know that what `state()` gave last is on disk."""
+    def mark_stored(self) -> None:
+        """Record that the last result of `state()` is on disk."""
         with self._changing():
-            self._releases.outbox.kept()
+            self._releases.outbox.mark_stored()
             self._unwritten = False
             self._holds_until = int(self._clock())
 
-    def not_kept(self) -> None:
-        """Know that it could not be written, so that nobody waits for it."""
+    def mark_not_stored(self) -> None:
+        """Record that the state could not be written, so that nobody waits for it."""
         with self._changing():
             self._unwritten = True
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Raise what `resume` would refuse, without changing anything."""
+        """Raise the errors of `resume`, without changing anything."""
         parts = self._parts(state)
         self._waiting_in(parts)
         self._windowed.check_state(parts.inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state.
+        """Resume from an earlier state.
 
         Args:
-            state: what `state()` returned.
-            released: what `released_in` knows of it.
-            announced: what `announced_in` does.
+            state: a result of `state()`.
+            released: the result of `released_in` for it.
+            announced: the result of `announced_in` for it.
         """
         parts = self._parts(state)
         holds_until, waiting = parts.holds_until, self._waiting_in(parts)
@@ -321,7 +332,7 @@ class Stream(Resumable):
             self._releases.outbox.go_on_from(waiting)
             if self._windowed.current is own:
                 self._announcements.unpack(parts.seen)
-            else:  # all its releases had left: another one was born
+            else:  # all its releases were made: a new window was initialised
                 self._announcements.begin(self._scope(), self._windowed.current)
             self._reception.batch_ids.unpack(parts.names)
             counts_since = self._releases.resume()
@@ -329,30 +340,32 @@ class Stream(Resumable):
             self._missing = min(holds_until, counts_since), counts_since
 
     def released_in(self, state: bytes) -> int:
-        """How many releases of the window of an earlier state are in the ledger.
+        """Return the number of releases in the ledger of the window of an earlier state.
 
         Raises:
-            InputError: it is no state of this stream, or the ledger has lost what was paid before.
+            InputError: it is no state of this stream, or the ledger has lost earlier payments.
             StoreError: the ledger cannot be read now.
         """
         parts = self._parts(state)
         self._releases.payment.check(parts.paid)
         began = self._windowed.began_in(parts.inner)
-        if self._windowed.current.lasting:  # its releases are numbered from window to window
+        if (
+            self._windowed.current.internals.windows.lasting
+        ):  # its releases are numbered from window to window
             return self._store.released_since(self.name, began)
         return self._store.released(self.name, began)
 
     def announced_in(self, state: bytes) -> int:
-        """How many intrusions have been announced to an earlier state in all.
+        """Return the total number of intrusions announced to an earlier state.
 
         Raises:
-            InputError: it is no state of this stream, or the store has lost what was announced.
+            InputError: it is no state of this stream, or the store has lost announcements.
             StoreError: the store cannot be read now.
         """
         return self._announcements.missing(self._parts(state).seen)
 
     def _parts(self, state: bytes) -> StreamState:
-        """A state, taken apart.
+        """Return the parts of a state.
 
         Raises:
             InputError: it is no state of this stream.
@@ -361,31 +374,31 @@ class Stream(Resumable):
         return StreamState.of(own, inner, self._releases.outbox.state_bytes)
 
     def _waiting_in(self, parts: StreamState) -> list[Pending]:
-        """The releases that wait in a state; `InputError` if they are damaged."""
+        """Return the releases that wait in a state; raise `InputError` if they are damaged."""
         return self._releases.outbox.unpacked(parts.waiting, self._windowed.current)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Keep other threads out; what they may see meanwhile is how it was before.
+        """Exclude other threads; meanwhile they see the earlier public facts.
 
-        Where a window learns from an answer, its plan is not seen before that answer is on a disk.
+        If a window learns from an answer, its plan is hidden until that answer is on a disk.
         """
         with self._lock:
             try:
                 yield
             finally:
-                if not (self.unkept and self._windowed.current.expects):
+                if not (self.unkept and self._windowed.current.internals.windows.expects):
                     self._shown = self._window()
                 self._kept.notify_all()
 
-    def _window(self) -> Shown:
+    def _window(self) -> WindowFacts:
         windowed = self._windowed
         made = self._releases.number(windowed.current) - 1
         seen = self._announcements.number(windowed.current)
-        return Shown(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
+        return WindowFacts(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
     def _advance(self) -> None:
-        if self._windowed.due and self._waits_for_a_place:
+        if self._windowed.due and self._waits_for_room:
             return
         self._end_windows()
         self._releases.outbox.send()
@@ -397,13 +410,13 @@ class Stream(Resumable):
             self._releases.outbox.send()
 
     def _catch_up(self) -> None:
-        """Close all windows that have ended; meanwhile others may have the stream for a moment.
+        """Close all windows that have ended; other threads get the stream for a moment meanwhile.
 
-        Then wait for the checkpoint that has their answers: until it is on the disk, whoever looks
-        sees them in the place of what they were made of, and nothing that came after it.
+        Then wait for the checkpoint that contains their answers. Until it is on the disk, an
+        intruder sees the answers in place of their counts, and no later rows.
         """
         while True:
-            self._kept.wait_for(lambda: not self._waits_for_a_place, _WAIT)
+            self._kept.wait_for(lambda: not self._waits_for_room, _WAIT)
             self._end_windows()
             if not self._windowed.due:
                 break
@@ -414,9 +427,9 @@ class Stream(Resumable):
             raise StoreError(_UNKEPT)
 
     def _end_windows(self) -> None:
-        """Close those that have ended, so that what comes is counted in the current one.
+        """Close the windows that have ended, so that rows are counted in the current one.
 
-        Of very many it closes the first ones; call it again.
+        It closes the first of very many; call it again for the others.
         """
         completeness = self._releases.completeness
         completeness.note_what_broke(self._windowed.began)
@@ -433,12 +446,12 @@ class Stream(Resumable):
             if self._refused:
                 completeness.spoil(self._windowed.began)
             self._releases.begin_window()
-            if self._windowed.due and (self._waits_for_a_place or time.monotonic() > until):
+            if self._windowed.due and (self._waits_for_room or time.monotonic() > until):
                 return
         self._refused, self._failing_since = False, None
 
     def _make_room(self) -> None:
-        """Have a place for the answer of the window, or raise `StoreError`, but not for ever."""
+        """Make room for the answer of the window, or raise `StoreError`, but not for ever."""
         try:
             self._releases.make_room()
         except StoreError:
@@ -453,7 +466,7 @@ class Stream(Resumable):
 
     @property
     def _is_held(self) -> bool:
-        """Whether batches wait for the checkpoint that has a release; not for ever."""
+        """Whether batches wait for the checkpoint that contains a release; not for ever."""
         made = self._releases.outbox.unkept_since
         if made is None or self._unwritten:
             return False
@@ -465,13 +478,13 @@ class Stream(Resumable):
         return min(_PATIENCE, self.config.window_seconds / 4)
 
     @property
-    def _waits_for_a_place(self) -> bool:
+    def _waits_for_room(self) -> bool:
         """Whether the next checkpoint makes room for the answer of a window."""
         return self._releases.outbox.full and self.unkept and not self._unwritten
 
     def _scope(self) -> Scope:
-        """What is announced to a state that is born in the current window."""
-        return Scope(self._windowed.began, self._windowed.current.lasting)
+        """Return the scope of announcements to a state that starts in the current window."""
+        return Scope(self._windowed.began, self._windowed.current.internals.windows.lasting)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

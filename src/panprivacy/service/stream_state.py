@@ -1,4 +1,4 @@
-"""The state of a stream as bytes: what it has of its own, before the state of its window."""
+"""The state of a stream as bytes: its own part, before the state of its window."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from panprivacy.errors import InputError
 from panprivacy.service.outgoing import announcements, payment
 
 FORMAT = 2
-"""Of the states of streams; those of 1 have no place for releases that wait."""
+"""Format number of the states of streams; format 1 has no room for releases that wait."""
 _UNTIL = struct.Struct("<q")
 OWN_BYTES = _UNTIL.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
-"""Of what is there whatever is counted; releases that wait and the names of batches follow."""
+"""Size of the fixed part of a state; releases that wait and the batch ids follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What a state is made of.
+    """The parts of a state.
 
     Args:
-        holds_until: until when it holds all that was counted.
-        paid: of `Payment`.
-        seen: of `Announcements`.
-        waiting: of `Outbox`.
-        names: of `BatchIds`.
-        inner: of `Windowed`.
+        holds_until: the time until which it contains all counted rows.
+        paid: the part of `Payment`.
+        seen: the part of `Announcements`.
+        waiting: the part of `Outbox`.
+        names: the part of `BatchIds`.
+        inner: the part of `Windowed`.
     """
 
     holds_until: datetime
@@ -38,12 +38,12 @@ class StreamState:
 
     @classmethod
     def of(cls, own: bytes, inner: bytes, waiting_bytes: int) -> StreamState:
-        """One, taken apart.
+        """Return the parts of a state.
 
         Args:
-            own: what `packed` gave.
-            inner: of `Windowed`.
-            waiting_bytes: the size of what `Outbox` gave.
+            own: a result of `packed`.
+            inner: the part of `Windowed`.
+            waiting_bytes: the size of the part of `Outbox`.
 
         Raises:
             InputError: it is damaged.
@@ -61,13 +61,13 @@ class StreamState:
 
 
 def packed(holds_until: int, paid: bytes, seen: bytes, waiting: bytes, names: bytes) -> bytes:
-    """What a state has of its own.
+    """Return the stream's own part of a state.
 
     Args:
         holds_until: in seconds since 1970.
-        paid: of `Payment`.
-        seen: of `Announcements`.
-        waiting: of `Outbox`.
-        names: of `BatchIds`.
+        paid: the part of `Payment`.
+        seen: the part of `Announcements`.
+        waiting: the part of `Outbox`.
+        names: the part of `BatchIds`.
     """
     return _UNTIL.pack(holds_until) + paid + seen + waiting + names

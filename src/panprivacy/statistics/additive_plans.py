@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
-from panprivacy._parse import parse_users
-from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.addressing import Independent
-from panprivacy.decoders.intervals import noise_quantile
-from panprivacy.decoders.quadratic import Noise
 from panprivacy.errors import PlanError
-from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance, squares_fit
-from panprivacy.polynomial import WORD_BYTES
+from panprivacy.ground.parsing import parse_users
+from panprivacy.ground.validation import MOST_BYTES, expected_range
 from panprivacy.statistics.count_plan import CountPlan, CountReading
 from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.records import given_as, whole
+from panprivacy.statistics.records import custom_field, whole
+from panprivacy.tables.addressing import Independent
+from panprivacy.tables.decoders.intervals import noise_quantile
+from panprivacy.tables.decoders.quadratic import CellNoise
+from panprivacy.tables.planning.additive import MOST_BOUND, Reach, released_variance, squares_fit
+from panprivacy.tables.polynomial import WORD_BYTES
 
 _INDEPENDENCE = 4
 """Cells and signs of so many users are independent: variances of sums of squares need no more."""
@@ -30,7 +30,7 @@ Bound = Annotated[
 ]  # fmt: skip
 """Of states."""
 
-Memory = Annotated[
+SumMemory = Annotated[
     int | None,
     whole("most bytes of cells, in place of cells; 1 MiB unless told", MOST_BYTES,
           example=1_048_576),
@@ -53,7 +53,7 @@ def _range(name: str, value: object) -> tuple[int, int]:
 
 def answers(says: str) -> Any:
     """A field that is a range of answers."""
-    return given_as(_range, "N or LOW:HIGH", says, "1_000_000:1_000_000_000")
+    return custom_field(_range, "N or LOW:HIGH", says, "1_000_000:1_000_000_000")
 
 
 def cells_of(says: str) -> Any:
@@ -62,7 +62,7 @@ def cells_of(says: str) -> Any:
 
 
 def most_cells(memory: int | None, tables: int) -> int:
-    """How many cells each table may have, at least one."""
+    """Return the largest number of cells of each table, at least one."""
     return max((memory or _MEMORY) // (8 * tables), 1)
 
 
@@ -87,7 +87,7 @@ class AdditivePlan(CountPlan):
 
     @property
     def moves(self) -> Reach:
-        """How far one user can move the cells."""
+        """The distance by which one user can move the cells."""
         return Reach(self.bound, self.signed, self.tables)
 
     @property
@@ -114,16 +114,16 @@ class AdditivePlan(CountPlan):
 
     @property
     def table_cells(self) -> int:
-        """Of one table."""
+        """The number of cells of one table."""
         return self.cells // self.tables
 
     @property
     def groups(self) -> int:
-        """How many numbers a release publishes."""
+        """The number of numbers that a release publishes."""
         return (1 if self.tables == 1 else 3) if self.clip else self.cells
 
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002 - noise changes nothing
-        """By how much a user may move the numbers, all together, whatever was announced."""
+        """Return the L1 sensitivity of the numbers to one user, whatever was announced."""
         return self.moves.sensitivity(self.clip)
 
     @property
@@ -132,11 +132,11 @@ class AdditivePlan(CountPlan):
         return WORD_BYTES * (1 + _INDEPENDENCE)
 
     def address(self, key: bytes) -> Independent:
-        """Which cell a user maps to, and with which sign: two slots lead to a cell."""
+        """Return the addressing of a user's cell and sign: two slots map to a cell."""
         return Independent(2 * self.table_cells, key)
 
-    def noise(self, epoch: int, added: int = 1) -> Noise:
-        """That of a cell, with that of a release that publishes it.
+    def noise(self, epoch: int, added: int = 1) -> CellNoise:
+        """Return the noise of a cell, with that of a release that publishes it.
 
         Args:
             epoch: how many intrusions were announced.
@@ -145,7 +145,7 @@ class AdditivePlan(CountPlan):
         return self.moves.noise(self.split.budget, epoch, published=not self.clip, added=added)
 
     def joint_model(self, epoch: int, tables: int) -> Any:
-        """What the numbers of several tables of other users say, added up.
+        """Return the estimate model of added numbers of several tables of disjoint users.
 
         Cells that are published are added up one by one, with the noise of all tables. Signs of
         different tables are independent, so products of two users vanish on average, as they do
@@ -160,7 +160,7 @@ class AdditivePlan(CountPlan):
         return replace(model, tables=tables, slack=tables * model.slack)
 
     def summed(self, query: object, epoch: int, tables: int) -> CountReading:
-        """How tables of one key are read that were added up, cell by cell.
+        """Return the reading of the cell-wise sum of tables of one key.
 
         Raises:
             PlanError: cells are cut to a clip that is made for the noise of one table.
@@ -187,7 +187,7 @@ class AdditivePlan(CountPlan):
         return self.limit
 
     def of_clip(self, epoch: int) -> dict[str, Any]:
-        """What the clip hides at most, and up to which answer."""
+        """Return the largest loss by clipping, and the largest answer that it covers."""
         if not self.clip:
             return {}
         tails = self.moves.tails(self.table_cells, self.split.budget, epoch, self.limit)
@@ -195,7 +195,7 @@ class AdditivePlan(CountPlan):
         return {"released": released, "limit": self.limit, "slack": tails.hidden(self.clip)}
 
     def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most: what users hide is as random as noise.
+        """Return the bound on an answer's error in deviations: hidden users are as random as noise.
 
         What a clip hides is far less.
         """
@@ -204,7 +204,7 @@ class AdditivePlan(CountPlan):
         return noise_quantile(confidence, max(model.output_share(float(one)) for one in truths))
 
     def facts(self, states: UserStates) -> list[str]:
-        """How many users lose more than epsilon says."""
+        """Return the number of users who lose more than epsilon."""
         low, high = self.states
         beyond = int(((states > high) | (states < low)).sum())
         return [f"{beyond:,} users end beyond the bound, and lose more than epsilon"] * (beyond > 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Required, TypedDict, TypeVar
 
-from panprivacy._validate import positive_fraction, positive_integer, whole_number
-from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget, Epsilon, Ledger
-from panprivacy.planning.request import Request
-from panprivacy.slices import Slice
+from panprivacy.ground.validation import positive_fraction, positive_integer, whole_number
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import Budget, Epsilon, Ledger
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.slices import Slice
 
 MOST_RELEASES = 1_000_000_000
 MOST_INTRUSIONS = 100
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Arguments(TypedDict, total=False):
-    """What every statistic takes beside its sizes, for type checkers; see `Statistic`."""
+    """The arguments of every statistic beside its sizes, for type checkers; see `Statistic`."""
 
     epsilon: Required[Epsilon]
     releases: int

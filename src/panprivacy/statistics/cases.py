@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 RELEASE, ANNOUNCE, SAVE, CRASH = "release", "announce", "save", "crash"
 """Steps of a stream, beside batches of users or of pairs (user, delta)."""
@@ -91,17 +89,3 @@ class Walk:
     tail: int | None = None
     state_tail: int | None = None
     key: bytes | None = None
-
-
-class Cases(tuple[T, ...]):
-    """The cases of a class, which are no part of what its objects remember.
-
-    The exact audit walks the variables of a class at every outcome. It looks past descriptors, as
-    this is one, and so spares itself most of its work.
-    """
-
-    __slots__ = ()
-
-    def __get__(self, instance: object, owner: type) -> Self:
-        """Themselves."""
-        return self

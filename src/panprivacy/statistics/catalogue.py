@@ -17,10 +17,10 @@ from panprivacy.statistics.heavy.statistic import HeavyHitterCount
 from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.inner.statistic import InnerProduct
 from panprivacy.statistics.moment.statistic import FrequencyMoment
+from panprivacy.statistics.running.cropped.statistic import RunningCroppedSum
+from panprivacy.statistics.running.distinct.statistic import RunningDistinct
+from panprivacy.statistics.running.heavy.statistic import RunningHeavyHitters
 from panprivacy.statistics.running.statistic import RunningCount
-from panprivacy.statistics.running_cropped.statistic import RunningCroppedSum
-from panprivacy.statistics.running_distinct.statistic import RunningDistinct
-from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 
@@ -44,12 +44,7 @@ KINDS: list[StatisticType] = [
 
 def kinds() -> Mapping[str, StatisticType]:
     """All statistics, by name."""
-    return {kind.name: kind for kind in KINDS}
-
-
-def summary(kind: StatisticType) -> str:
-    """What a statistic tells, in one sentence: that of its sizes."""
-    return " ".join((kind.sizes_type.__doc__ or "").split()).removesuffix(".")
+    return {kind.entry.name: kind for kind in KINDS}
 
 
 def kind_of(name: object) -> StatisticType:
@@ -63,8 +58,17 @@ def kind_of(name: object) -> StatisticType:
         return name
     if isinstance(name, str) and name in known:
         return known[name]
+    if isinstance(name, Statistic):
+        message = (
+            "a plan is of a class, not of a statistic that counts, which has a .plan: write "
+            f"pp.plan(pp.{type(name).__name__}, ...)"
+        )
+        raise PlanError(message)
+    if isinstance(name, type):
+        message = f"name a statistic or its class, such as DistinctCount, not {name.__name__}"
+        raise PlanError(message)
     *most, last = known
-    close = get_close_matches(str(name), known, 1)
+    close = get_close_matches(name, known, 1) if isinstance(name, str) else []
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(most)} and {last}"
     message = f"there is no statistic of that name: {hint}"
     raise PlanError(message)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
+from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.records import MOST, whole
+from panprivacy.tables.addressing import MAX_UNIVERSE
 
 _IDS = whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
 
@@ -16,13 +16,13 @@ Universe = Annotated[int, _IDS]
 PerhapsUniverse = Annotated[int | None, _IDS]
 """The same, or None for open-ended ids."""
 
-Counters = Annotated[
+CounterCells = Annotated[
     int | None,
     whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
 ]
 """How many, where the plan does not choose."""
 
-Memory = Annotated[
+CounterMemory = Annotated[
     int | None,
     whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES,
           example=67_108_864),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
 from msgspec import structs
-from numpy.typing import NDArray
 
-from panprivacy._validate import positive_integer
-from panprivacy.errors import LostReleaseError, PlanError
-from panprivacy.guarantee import shown
-from panprivacy.noise import wipe
-from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
-from panprivacy.statistics.plan import Plan, Reading
+from panprivacy.errors import LostReleaseError, PanPrivacyError, PlanError
+from panprivacy.ground.validation import positive_integer
+from panprivacy.privacy.guarantee import shown
+from panprivacy.privacy.noise import wipe
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.planning.comparisons import MOST_UPDATES, comparison_epsilon
 
 _MOST_SCALE: Final = 1 << 56
 """Of the noise of a comparison: sums with such noise fit in 64 bits."""
@@ -27,7 +27,7 @@ _TIMES: Final = [1 << power for power in range(1, 12)]
 class Comparisons:
     """Comparisons of the number that a statistic reads with an answer that stands.
 
-    `Statistic.comparisons` makes and pays for them. A comparison draws fresh noise and tells one
+    `compare` makes and pays for them. A comparison draws fresh noise and tells one
     bit. Once one has found that the number has moved, the next is made after a release.
 
     Guarantee: with the state and the releases of the statistic, all comparisons together cost
@@ -36,7 +36,6 @@ class Comparisons:
 
     Args:
         statistic: a new statistic of users.
-        noised: draws the sums of a reading of it, with the noise of that reading.
         cost: epsilon of all comparisons together.
         delta: of all comparisons together.
         updates: after how many releases nothing is compared any more.
@@ -47,12 +46,11 @@ class Comparisons:
             users or so little epsilon that no comparison can be read.
     """
 
-    __slots__ = ("_last", "_noised", "_query", "_statistic", "cost", "delta", "epsilon", "updates")
+    __slots__ = ("_last", "_query", "_statistic", "cost", "delta", "epsilon", "updates")
 
     def __init__(
         self,
-        statistic: Any,
-        noised: Callable[[Reading], NDArray[Any]],
+        statistic: Statistic[Any, Any],
         *,
         cost: Fraction,
         delta: Fraction,
@@ -60,8 +58,8 @@ class Comparisons:
         asked: Mapping[str, Any],
     ) -> None:
         _check(statistic, asked)
-        self._statistic, self._noised = statistic, noised
-        self._query = statistic.query_type.read(statistic.name, asked)
+        self._statistic = statistic
+        self._query = statistic.internals.releasing.query(asked)
         self.cost, self.delta = cost, delta
         self.updates = positive_integer(MOST_UPDATES, updates=updates)
         if not _LEAST_DELTA <= delta <= _MOST_DELTA:
@@ -83,7 +81,7 @@ class Comparisons:
 
     @property
     def left(self) -> int:
-        """How many releases may still follow a comparison."""
+        """The number of releases that may still follow a comparison."""
         return max(self.updates - self._statistic.releases, 0)
 
     def moved(self, stands: float, threshold: Fraction, confidence: float = 0.95) -> bool:
@@ -106,8 +104,8 @@ class Comparisons:
 
     def _read(self, confidence: float) -> float | None:
         """The number with fresh noise; None where its noised counts cannot be read."""
-        reading = self.plan.reading(self._query, self._statistic.announced)
-        counts = self._noised(reading)
+        reading = self.plan.reading(self._query, self._statistic.internals.memory.announced)
+        counts = self._statistic.internals.releasing.with_noise(reading)
         try:
             (one,) = reading.answer(counts, confidence).answers().values()
         except LostReleaseError:
@@ -122,7 +120,7 @@ class Comparisons:
         return plan.readable and max(reading.scales) < _MOST_SCALE
 
     def _unreadable(self) -> str:
-        """What is wrong where comparisons cannot be read, and what would do."""
+        """Return the error for comparisons that cannot be read, with a remedy."""
         ways = [
             f"{name}={value:,}"
             for name, value in (("epsilon", self._enough_epsilon()), ("expected", self._enough()))
@@ -130,7 +128,7 @@ class Comparisons:
         ]
         wanted = " or ".join(ways) or "more epsilon, fewer updates or a smaller bound"
         return (
-            f"{self._statistic.name} cannot be read in a comparison, which has epsilon "
+            f"{self._statistic.entry.name} cannot be read in a comparison, which has epsilon "
             f"{shown(self.epsilon)}: make it with {wanted}"
         )
 
@@ -146,7 +144,7 @@ class Comparisons:
 
     def _enough(self) -> int | None:
         """For how many expected users comparisons can be read: they get more counters."""
-        expected = getattr(self._statistic.sizes, "expected", None)
+        expected = getattr(self._statistic.internals.memory.sizes, "expected", None)
         if not isinstance(expected, int):
             return None
         for times in _TIMES:
@@ -157,7 +155,7 @@ class Comparisons:
 
     def _would(self, each: Fraction, total: Fraction, sizes: Mapping[str, Any]) -> bool:
         """Whether comparisons of such an epsilon could be read, of a statistic of other sizes."""
-        asked = structs.replace(self._statistic.sizes, **sizes)
+        asked = structs.replace(self._statistic.internals.memory.sizes, **sizes)
         request = self._statistic.plan.request
         try:
             planned = asked.planned(type(request)(total, request.releases, request.intrusions))
@@ -166,19 +164,53 @@ class Comparisons:
         return self._readable(planned.at(each))
 
 
-def _check(statistic: Any, asked: Mapping[str, Any]) -> None:
+def compare(
+    statistic: Statistic[Any, Any],
+    epsilon: Fraction,
+    *,
+    delta: Fraction,
+    updates: int,
+    asked: Mapping[str, Any],
+) -> Comparisons:
+    """Pay for all comparisons of the number of a statistic with an answer that stands.
+
+    Args:
+        statistic: a new statistic of users.
+        epsilon: of all comparisons together, beside that of the statistic.
+        delta: of all comparisons together.
+        updates: after how many releases nothing is compared any more.
+        asked: what a release is asked: it has one answer.
+
+    Raises:
+        PlanError: its number cannot be compared. Nothing was spent.
+        BudgetError: the ledger has less than `epsilon` available. Nothing was spent.
+        PanPrivacyError: it has made releases or announced intrusions, or is compared already: a
+            statistic has one chain of comparisons. Nothing was spent.
+    """
+    internals = statistic.internals
+    internals.memory.check_new()
+    if internals.releasing.compared:
+        message = "it is compared already, and all comparisons were paid for together: "
+        message += "make a new statistic to compare it otherwise"
+        raise PanPrivacyError(message)
+    made = Comparisons(statistic, cost=epsilon, delta=delta, updates=updates, asked=asked)
+    internals.releasing.compared = True
+    return made
+
+
+def _check(statistic: Statistic[Any, Any], asked: Mapping[str, Any]) -> None:
     """Refuse a statistic whose number cannot be compared."""
     if statistic.guarantee.adjacency != "user":
         message = (
             "what moves is one statistic of users: a running count has an answer at every step"
         )
         raise PlanError(message)
-    if not statistic.adds_noise:
-        message = f"{statistic.name} has noise of its own, and is not compared with it"
+    if not statistic.internals.releasing.adds_noise:
+        message = f"{statistic.entry.name} has noise of its own, and is not compared with it"
         raise PlanError(message)
-    if statistic.slice is not None:
+    if statistic.internals.memory.slice is not None:
         message = "a slice has no answer of its own to compare: count the whole table"
         raise PlanError(message)
-    if not statistic.plan.single(statistic.query_type.read(statistic.name, asked)):
-        message = f"{statistic.name} has several answers: ask for the one that moves"
+    if not statistic.plan.single(statistic.internals.releasing.query(asked)):
+        message = f"{statistic.entry.name} has several answers: ask for the one that moves"
         raise PlanError(message)

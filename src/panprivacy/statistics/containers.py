@@ -15,9 +15,9 @@ from typing import Any
 
 from panprivacy._version import VERSION
 from panprivacy.statistics.header import Header, opened, read_header
-from panprivacy.statistics.private import Private, Resumable
+from panprivacy.statistics.internals import Memory, Resumable
 
-Counts = int | Sequence[int]
+CountOrCounts = int | Sequence[int]
 """A number for each, or one for all."""
 
 OWN_BYTES = "own_bytes"
@@ -55,7 +55,7 @@ class Container:
         return b"".join([self._header().packed(), own, *(one.state() for one in self.held)])
 
     def parts(self, state: bytes) -> tuple[bytes, list[bytes]]:
-        """What is its own in a state, and the states in it.
+        """Return the container's own part of a state, and the states in it.
 
         Raises:
             InputError: it is none, damaged, or of something else; the message names what differs.
@@ -86,7 +86,10 @@ def parted(states: bytes, held: Sequence[Resumable]) -> list[bytes]:
 
 
 def resume_all(
-    held: Sequence[Resumable], states: Sequence[bytes], released: Counts = 0, announced: Counts = 0
+    held: Sequence[Resumable],
+    states: Sequence[bytes],
+    released: CountOrCounts = 0,
+    announced: CountOrCounts = 0,
 ) -> None:
     """Let all go on from earlier states, or none of them.
 
@@ -105,13 +108,16 @@ def resume_all(
             one.resume(state, **counts)
     except BaseException:
         for each in held:
-            if isinstance(each, Private):
+            if isinstance(each, Memory):
                 each.forget()
         raise
 
 
 def check_all(
-    held: Sequence[Resumable], states: Sequence[bytes], released: Counts = 0, announced: Counts = 0
+    held: Sequence[Resumable],
+    states: Sequence[bytes],
+    released: CountOrCounts = 0,
+    announced: CountOrCounts = 0,
 ) -> None:
     """Raise what `resume_all` would refuse, without changing anything."""
     for one, state, counts in _each(held, states, released, announced):
@@ -119,9 +125,12 @@ def check_all(
 
 
 def _each(
-    held: Sequence[Resumable], states: Sequence[bytes], released: Counts, announced: Counts
+    held: Sequence[Resumable],
+    states: Sequence[bytes],
+    released: CountOrCounts,
+    announced: CountOrCounts,
 ) -> Iterator[tuple[Resumable, bytes, dict[str, int]]]:
-    """What is held, its state, and what has been made of it since."""
+    """Return the contained objects, their states, and the releases made since."""
     made = [[one] * len(held) if isinstance(one, int) else one for one in (released, announced)]
     for one, state, out, seen in zip(held, states, *made, strict=True):
         yield one, state, {"released": out, "announced": seen}

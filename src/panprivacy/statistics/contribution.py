@@ -30,8 +30,8 @@ _LAYOUT = struct.Struct("<8sIQ")
 _DAMAGED = "the contribution is damaged, or cut off"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a contribution says beside the front of its state; all of it is public.
+class ContributionSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The public header of a contribution, beside the front of its state.
 
     Args:
         id: drawn when it was made; its copies have the same.
@@ -53,7 +53,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContributionPart:
     """The contribution of one statistic.
 
     Args:
@@ -63,27 +63,27 @@ class Part:
     """
 
     header: Header
-    told: Told
+    told: ContributionSummary
     body: bytes
 
-    def under(self, **named: Any) -> Part:
+    def under(self, **named: Any) -> ContributionPart:
         """The same under a label, of a group, or of a count that ended early."""
-        return Part(self.header, replace(self.told, **named), self.body)
+        return ContributionPart(self.header, replace(self.told, **named), self.body)
 
     def packed(self) -> bytes:
-        """As it leaves."""
+        """Return the contribution as bytes."""
         told = msgspec.json.encode(self.told, order="sorted")
         front = _LAYOUT.pack(_MAGIC, len(told), len(self.body))
         return front + self.header.packed() + told + self.body
 
 
-def read_parts(contribution: bytes) -> list[Part]:
+def read_parts(contribution: bytes) -> list[ContributionPart]:
     """The contributions of the statistics of one shard.
 
     Raises:
         InputError: it is none, or damaged. No message shows what is in it.
     """
-    stream, parts = io.BytesIO(contribution), list[Part]()
+    stream, parts = io.BytesIO(contribution), list[ContributionPart]()
     while front := stream.read(_LAYOUT.size):
         if not front.startswith(_MAGIC[: len(front)]):
             message = "there is no contribution of panprivacy here"
@@ -98,7 +98,9 @@ def read_parts(contribution: bytes) -> list[Part]:
         if len(told) < told_bytes or len(body) < body_bytes:
             raise InputError(_DAMAGED)
         try:
-            parts.append(Part(header, msgspec.json.decode(told, type=Told), body))
+            parts.append(
+                ContributionPart(header, msgspec.json.decode(told, type=ContributionSummary), body)
+            )
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise InputError(_DAMAGED) from None
     if not parts:

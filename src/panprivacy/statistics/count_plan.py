@@ -12,16 +12,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.modular import ModularCells
-from panprivacy.cells.protocol import Table
-from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import float_above
-from panprivacy.planning.regret import WORST_ERROR, grid
+from panprivacy.privacy.guarantee import float_above
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan, UserStates
 from panprivacy.statistics.release import Name, Release
+from panprivacy.tables.cells.modular import ModularCells
+from panprivacy.tables.cells.protocol import Table
+from panprivacy.tables.decoders.intervals import Model, noise_quantile
+from panprivacy.tables.planning.regret import WORST_ERROR, grid
 
 
 class CountPlan(Plan):
@@ -32,15 +32,15 @@ class CountPlan(Plan):
     @property
     @abstractmethod
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
 
     @property
     def groups(self) -> int:
-        """How many counts a release publishes."""
+        """The number of counts that a release publishes."""
         return 1
 
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
-        """By how much a user may move the counts, all together, after announced intrusions."""
+        """Return the L1 sensitivity of the counts to one user, after announced intrusions."""
         return 1
 
     def at(self, release: Fraction) -> Self:
@@ -49,10 +49,10 @@ class CountPlan(Plan):
 
     @abstractmethod
     def model(self, epoch: int) -> Model:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
 
     def joint_model(self, epoch: int, tables: int) -> Model:  # noqa: ARG002
-        """What counts of several tables say, each of other users.
+        """Return the estimate model of counts of several tables of disjoint users.
 
         They are added up, or side by side where the plan says `apart`.
 
@@ -63,19 +63,19 @@ class CountPlan(Plan):
         raise PlanError(message)
 
     def joined(self, query: object, epoch: int, tables: int) -> CountReading:
-        """How counts of several tables are read."""
+        """Return the reading of counts of several tables."""
         self.joint_model(epoch, tables)  # refuses, before anything is paid for
         return replace(self.reading(query, epoch), tables=tables)
 
     def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """How many times as much their answer errs as that of one table of all users."""
+        """Return the ratio of the error of their answer to that of one table of all users."""
         reading: Any = self.merged(form, None, epoch, tables)
         before = self.model(epoch).deviation(self._truths)
         return float(np.median(reading.model.deviation(self._truths) / before))
 
     @property
     def growth(self) -> float | None:
-        """By what factor each announced intrusion multiplies the error of modular counters."""
+        """The factor by which each announced intrusion multiplies the error of modular counters."""
         if not isinstance(self.table, ModularCells):
             return None
         after, before = (self.model(epoch).deviation(self._truths) for epoch in (1, 0))
@@ -92,7 +92,7 @@ class CountPlan(Plan):
         return 0.0, self.limit
 
     @property
-    def told_at(self) -> tuple[float, ...]:
+    def error_points(self) -> tuple[float, ...]:
         """The low, middle and high end of a range of answers, where errors are told; else none."""
         low, high = self.planned
         return tuple(dict.fromkeys((low, math.sqrt(low * high), high))) if low else ()
@@ -126,11 +126,11 @@ class CountPlan(Plan):
     def relative_errors(self, truths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same for many answers at once, cut off at 1e9."""
         deviations = self.model(self.request.intrusions).deviation(truths)
-        errors = deviations / (truths if self.told_at else self.largest)
-        return np.nan_to_num(np.minimum(errors, WORST_ERROR), nan=WORST_ERROR)
+        errors = deviations / (truths if self.error_points else self.largest)
+        return np.fmin(errors, WORST_ERROR)  # also where an error is not a number
 
     def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
-        """How far an answer strays at most with this probability, in the unit of answers.
+        """Return the bound on the error of an answer at this probability, in the unit of answers.
 
         Args:
             confidence: how often it strays by no more.
@@ -148,7 +148,7 @@ class CountPlan(Plan):
         return self.reach(confidence, truth) * self.relative_error(truth)
 
     def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most with this probability."""
+        """Return the bound on an answer's error at this probability, in standard deviations."""
         model = self.model(self.request.intrusions)
         truths = self._truths if truth is None else [truth]
         quantile = noise_quantile(confidence, max(model.output_share(float(one)) for one in truths))
@@ -160,7 +160,7 @@ class CountPlan(Plan):
         return (self.name,)
 
     def reading(self, query: object, epoch: int) -> CountReading:  # noqa: ARG002
-        """How a release is made after `epoch` announced intrusions."""
+        """Return the reading of a release after `epoch` announced intrusions."""
         return CountReading(self, epoch)
 
     def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
@@ -171,7 +171,7 @@ class CountPlan(Plan):
         return np.full(min(round(users), most), state)
 
     def alike(self, answer: float) -> tuple[float, int]:
-        """How many users in which state have such an answer."""
+        """Return the synthetic population of an answer: the number of users, and their state."""
         return answer, 1
 
     def drawn_groups(self) -> int:
@@ -199,14 +199,14 @@ class CountReading:
 
     @property
     def model(self) -> Model:
-        """What the counts say."""
+        """The estimate model of the counts."""
         if self.tables > 1:
             return self.plan.joint_model(self.epoch, self.tables)
         return self.plan.model(self.epoch)
 
     @property
     def size(self) -> int:
-        """How many counts there are of one table."""
+        """The number of counts of one table."""
         return self.plan.groups
 
     @property
@@ -215,7 +215,7 @@ class CountReading:
         return (self.plan.sensitivity(self.epoch) / self.plan.split.budget.release,)
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """What the cells of each group count for."""
+        """Return the count of the cells of each group."""
         return cells.group_sums(table, self.plan.groups, self.epoch)
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:

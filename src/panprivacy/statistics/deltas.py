@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.protocol import Deltas
 from panprivacy.errors import InputError
+from panprivacy.tables.cells.protocol import Deltas
 
 
 def joined_deltas(batches: Sequence[tuple[int, Deltas | None]]) -> Deltas | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import make_dataclass
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 
@@ -44,7 +48,7 @@ def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.T
 class Framed(ABC):
     """Something that can be shown as a table, in any library that reads Arrow.
 
-    `pl.DataFrame(answers)` and `pa.table(answers)` read it as well.
+    `pd.DataFrame(answers)`, `pl.DataFrame(answers)` and `pa.table(answers)` read it as well.
     """
 
     __slots__ = ()
@@ -102,17 +106,47 @@ class Tabular(Framed):
         """A row for each answer."""
         return as_table(self.rows())
 
-    def _shown(self) -> Iterator[tuple[str, ...]]:
+    def table_lines(self) -> Iterator[tuple[str, ...]]:
         """The cells of a small table for people, line by line, from the titles on."""
-        yield "answer", "group", "value", "low", "high", "note"
-        for name, one in self.answers(MOST_SHOWN).items():
+        yield SHOWN
+        found = self.answers(MOST_SHOWN)
+        several = len({name.statistic for name in found}) > 1
+        for name, one in found.items():
             group = "" if name.group is None else str(name.group)
             numbers = ("lost", "", "") if one is None else one.shown()
-            yield str(name), group, *numbers, (one and one.note) or ""
+            note = (one and one.note) or ""
+            yield name.statistic if several else "", str(name), group, *numbers, note
+
+    def plot(self, guarantee: object = None, *, ax: Any = None) -> Any:  # Matplotlib's
+        """Draw the answers as bars with their intervals; it needs the extra `plot`.
+
+        Of the answers for more than 21 states it draws those nearest to 0. It costs no privacy: it
+        is a function of the answers.
+
+        Args:
+            guarantee: the guarantee of the statistic, which is then printed below; by default only
+                the loss of the release, which comes on top of that of the state.
+            ax: Matplotlib axes to draw on; a new figure by default.
+
+        Returns:
+            The axes; an array of them, one for each unit, if the answers have several units.
+
+        Raises:
+            PlanError: Matplotlib is not there, all answers are lost, or `ax` is given and the
+                answers have several units.
+        """
+        from panprivacy.statistics.plots import plot  # noqa: PLC0415 - for those who plot
+
+        promise = None if guarantee is None else f"Guarantee: {guarantee}"
+        return plot(self.answers(MOST_SHOWN), len(self._named), promise, ax)
 
     def _repr_html_(self) -> str:
         """A small table for a notebook."""
-        return as_html(self._shown())
+        return as_html(self.table_lines())
+
+
+SHOWN = ("statistic", "answer", "group", "value", "low", "high", "note")
+"""The titles of a small table for people; a column that has nothing is left out."""
 
 
 MOST_SHOWN = 21
@@ -120,16 +154,38 @@ MOST_SHOWN = 21
 
 
 class Rows(Framed):
-    """Several answers, which are no array: pandas would take their names for the numbers."""
+    """Several answers; `pd.DataFrame(answers)` has the columns of `to_pandas()`.
+
+    As an array it is a row for each answer, with a field for each column. Pandas makes columns of
+    the fields of such rows, where it would take names of answers for the numbers.
+    """
 
     __slots__ = ()
 
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        message = (
-            f"{type(self).__name__} is no array: for a data frame take to_pandas(), and of the "
-            "frame the columns that are wanted"
-        )
-        raise TypeError(message)
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> NDArray[np.object_]:
+        """The rows of `to_arrow()`, each an object with a field for each column.
+
+        Raises:
+            TypeError: an array of numbers is wanted; says what has them.
+        """
+        if dtype is not None and np.dtype(dtype) != object:
+            message = (
+                f"{type(self).__name__} has rows of several columns: for an array of numbers take "
+                "one of them, such as to_pandas()['value']"
+            )
+            raise TypeError(message)
+        table = self.to_arrow()
+        row = make_dataclass("Row", table.column_names, frozen=True)
+        found = np.empty(table.num_rows, object)
+        columns = (_with_nan(column) for column in table.columns)
+        found[:] = [row(*cells) for cells in zip(*columns, strict=True)]
+        return found
+
+
+def _with_nan(column: pa.ChunkedArray) -> list[Any]:
+    """The cells of a column; a number that is not there is NaN, as pandas has it."""
+    absent = None if pa.types.is_string(column.type) else math.nan
+    return [absent if cell is None else cell for cell in column.to_pylist()]
 
 
 def as_pandas(table: pa.Table) -> Any:
@@ -159,8 +215,8 @@ def _check_there(library: str) -> None:
 
 
 def as_html(lines: Iterable[Sequence[str]]) -> str:
-    """A table for a notebook, of which the first line has the titles."""
-    titles, *others = lines
+    """A table for a notebook, of which the first line has the titles; without empty columns."""
+    titles, *others = _without_empty(list(lines))
     heads = "".join(f"<th>{title}</th>" for title in titles)
     cells = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in others)
     rows = "".join(f"<tr>{line}</tr>" for line in cells)
@@ -169,6 +225,11 @@ def as_html(lines: Iterable[Sequence[str]]) -> str:
 
 def as_text(lines: Sequence[Sequence[str]]) -> str:
     """A table for a terminal, of which the first line has the titles; without empty columns."""
-    columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+    columns = zip(*_without_empty(lines), strict=True)
     wide = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
     return "\n".join("  ".join(line).rstrip() for line in zip(*wide, strict=True))
+
+
+def _without_empty(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+    return list(zip(*columns, strict=True)) or [()]

@@ -55,7 +55,7 @@ class Grid:
         return self._short(second) if self.every <= _HOUR else self._long(second)
 
     def passed(self, start: float, end: float, now: float) -> tuple[float, float] | None:
-        """What has become of a window by the clock, which may have been set.
+        """Return the bounds of a window that has passed by the clock, which may have been set.
 
         A clock that was set back by more than a window ends the current one where it began; one
         that was set forward leaves windows out.
@@ -77,10 +77,10 @@ class Grid:
 
     def within(self, start: float, every: int) -> Grid:
         """The grid of another length in the same zone, counted from a moment."""
-        return Grid(every, self.zone, self._shown(math.floor(start)))
+        return Grid(every, self.zone, self._local_second(math.floor(start)))
 
     def _long(self, second: int) -> tuple[int, int]:
-        first = self.origin + (self._shown(second) - self.origin) // self.every * self.every
+        first = self.origin + (self._local_second(second) - self.origin) // self.every * self.every
         start, following = self._reached(first), first + self.every
         while (end := self._reached(following)) <= second:  # the clock was set back, or skips it
             start, following = end, following + self.every
@@ -97,15 +97,15 @@ class Grid:
         return start, end
 
     def _reached(self, shown: int) -> int:
-        """When the clock of the zone first shows so much, or more."""
+        """Return the first time at which the clock of the zone shows this value or more."""
         naive = datetime.fromtimestamp(shown, UTC).replace(tzinfo=time_zone(self.zone))
         early, late = sorted(shown - _seconds_of(naive.replace(fold=fold)) for fold in (0, 1))
-        if self._shown(early) >= shown:
+        if self._local_second(early) >= shown:
             return early
-        return _first(early, late, lambda at: self._shown(at) >= shown)  # it is skipped
+        return _first(early, late, lambda at: self._local_second(at) >= shown)  # it is skipped
 
-    def _shown(self, second: int) -> int:
-        """What the clock of the zone shows then."""
+    def _local_second(self, second: int) -> int:
+        """Return the value of the clock of the zone at a time."""
         return second + self._offset(second)
 
     def _offset(self, second: int) -> int:
@@ -142,5 +142,5 @@ def _first(early: int, late: int, holds: Callable[[int], bool]) -> int:
 
 
 def _seconds_of(moment: datetime) -> int:
-    """By how much a clock of its zone is ahead of UTC."""
+    """Return the offset of a clock of its zone from UTC."""
     return (moment.utcoffset() or timedelta()) // timedelta(seconds=1)

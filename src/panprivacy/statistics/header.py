@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 
 from panprivacy._version import VERSION
 from panprivacy.errors import InputError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request
-from panprivacy.slices import Slice
+from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.records import Sizes
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.slices import Slice
 
 _LAYOUT = struct.Struct("<8sIQIIQ")
 """Magic, bytes of public text, bytes of key and arrays, releases, announced intrusions, tick."""
@@ -38,7 +38,7 @@ _CUT = "the state is cut off, or more follows it"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the key and the table of a state; all of it is public.
+    """The public header of a state, before its key and its table.
 
     Args:
         front: the public parameters as JSON.

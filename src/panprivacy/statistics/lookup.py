@@ -19,7 +19,7 @@ class Called(Protocol):
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question that was asked."""
 
     @property
     def argument(self) -> int | None:
@@ -57,9 +57,21 @@ def find(names: Iterable[N], wanted: object) -> list[N]:
         found = [name for name in known if wanted is not None and part(name) == wanted]
         if found:
             return found
-    groups = dict.fromkeys(str(name.group) for name in known if name.group is not None)
-    listed = list(groups or dict.fromkeys(map(str, known)))
+    message = f"no answer is called that; {_there(known)}"
+    raise KeyError(message)
+
+
+def _there(names: list[N]) -> str:
+    """Return the keys of answers: their groups, or else statistics, or else questions."""
+    kinds = {
+        "groups": dict.fromkeys(str(name.group) for name in names if name.group is not None),
+        "statistics": dict.fromkeys(name.statistic for name in names),
+        "answers": dict.fromkeys(map(str, names)),
+    }
+    if len(kinds["statistics"]) < 2:
+        del kinds["statistics"]
+    kind = next((kind for kind, listed in kinds.items() if listed), "answers")
+    listed = list(kinds[kind])
     more = ", ..." if len(listed) > _MOST_LISTED else ""
     there = f"{', '.join(listed[:_MOST_LISTED])}{more}" if listed else "none"
-    message = f"no answer is called that; {'groups' if groups else 'answers'} there are: {there}"
-    raise KeyError(message)
+    return f"{kind} there are: {there}"

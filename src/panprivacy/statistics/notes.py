@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _FAR = 2
 """An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
@@ -37,7 +41,7 @@ def note_on(
 def _on_range(low: float, high: float, planned: tuple[float, float], unit: str) -> str | None:
     """Return whether the interval lies outside of the range that was planned for."""
     least, most = planned
-    ends = [shown_number(end, unit) for end in planned]
+    ends = [format_number(end, unit) for end in planned]
     told = f"range of {' to '.join(ends)}" if ends[0] != ends[1] else f"number of {ends[0]}"
     if _FAR * high < least:
         return f"below the planned {told}: the error is a larger share of the answer"
@@ -62,9 +66,22 @@ _NOISE = "more noise than signal: the interval"
 _WITH_DIGITS = "share", "events per"
 
 
-def shown_number(value: float, unit: str) -> str:
+def format_number(value: float, unit: str) -> str:
     """A number for people: whole where it counts users, with digits where it is a share or mean."""
     if not math.isfinite(value):
         return "inf"
     digits = 4 if unit.startswith(_WITH_DIGITS) else 0
     return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0
+
+
+def names_by_note(answers: Mapping[T, Any]) -> dict[str, list[T]]:
+    """Return the names of the answers of each note.
+
+    Args:
+        answers: answers by name; None for one that is lost.
+    """
+    found: dict[str, list[T]] = {}
+    for name, one in answers.items():
+        if one is not None and one.note is not None:
+            found.setdefault(one.note, []).append(name)
+    return found

@@ -15,17 +15,18 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Dealt, Hashed
-from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Guarantee, unseen_count
-from panprivacy.planning.learning import Reach
-from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import address_in, key_bytes_in
-from panprivacy.slices import Slice
+from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, shown, unseen_count
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
+from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.release import Answer, Name, Release
+from panprivacy.tables.addressing import Addressing, Dealt, Hashed
+from panprivacy.tables.cells.protocol import Cells, Deltas, Table
+from panprivacy.tables.planning.learning import StateRange
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.planning.universe import address_in, key_bytes_in
+from panprivacy.tables.slices import Slice
 
 UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
@@ -35,21 +36,21 @@ MOST_MADE_UP = 10_000_000
 
 
 class Reading(Protocol):
-    """How one release is made, from the table to the answer."""
+    """The reading of one release, from the table to the answer."""
 
     @property
     def scales(self) -> Sequence[Fraction]:
-        """Of the discrete Laplace noise on each sum, or one for all of them."""
+        """The scale of the discrete Laplace noise on each sum, or one scale for all."""
 
     @property
     def size(self) -> int:
-        """How many sums there are of one table."""
+        """The number of sums of one table."""
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """What of the table is to be noised."""
+        """Return the sums of the table to which noise is added."""
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Answer:
-        """What noised sums say: a function of them and of the plan alone."""
+        """Return the answer of noised sums: a function of them and of the plan alone."""
 
 
 class Plan(ABC):
@@ -87,7 +88,7 @@ class Plan(ABC):
 
     @property
     def sides(self) -> tuple[str, str] | None:
-        """What a column calls the two streams that it is about; None where there is one."""
+        """The labels of the two streams in a column; None if there is one stream."""
         return None
 
     @property
@@ -101,14 +102,14 @@ class Plan(ABC):
         return key_bytes_in(self.numbered, self.table.cells)
 
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to: his own, that of a sample, or a hashed one."""
+        """Return the addressing of a user's cell: an own one, that of a sample, or a hashed one."""
         if self.numbered is None:
             return Hashed(self.table.cells, key)
         return address_in(self.numbered, self.table.cells, key)
 
     @property
     def runs(self) -> int:
-        """Into how many equal runs its cells are divided: levels, or tables."""
+        """The number of equal runs of cells: levels, or tables."""
         return 1
 
     def at(self, release: Fraction) -> Self:
@@ -148,7 +149,7 @@ class Plan(ABC):
         return replace(table, cells=own.cells)
 
     def address_in(self, slice_: Slice | None, key: bytes) -> Addressing:
-        """Which cell of a slice a user maps to who belongs to it; None for the whole table."""
+        """Return the addressing of the cells of a slice; None for the complete table."""
         if slice_ is None:
             return self.address(key)
         within = self.sliced(slice_).address(key)
@@ -168,24 +169,24 @@ class Plan(ABC):
             return None
         return (-bound if getattr(self, "signed", False) else 0), bound
 
-    def tells_states(self, query: Any) -> bool:  # noqa: ARG002
+    def shows_range(self, query: Any) -> bool:  # noqa: ARG002
         """Whether answers to this say how far states reach."""
         return False
 
-    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> Reach | None:  # noqa: ARG002
-        """How far from 0 states reach, as answers say; None if they do not."""
+    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> StateRange | None:  # noqa: ARG002
+        """Return the largest distance of states from 0, by the answers; None if unknown."""
         return None
 
     @abstractmethod
     def reading(self, query: Any, epoch: int) -> Reading:
-        """How a release is made after `epoch` announced intrusions.
+        """Return the reading of a release after `epoch` announced intrusions.
 
         Raises:
             PlanError: the query cannot be answered.
         """
 
     def joined(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
-        """How the sums of several tables are read, each of other users and with a key of its own.
+        """Return the reading of sums of several tables of disjoint users, each with its own key.
 
         Raises:
             PlanError: no answer about all of them follows.
@@ -197,7 +198,7 @@ class Plan(ABC):
     """Whether the sums of several tables leave side by side, and are not added up."""
 
     def summed(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
-        """How tables of one key are read that were added up, cell by cell.
+        """Return the reading of the cell-wise sum of tables of one key.
 
         Raises:
             PlanError: nothing follows from their sum.
@@ -206,7 +207,7 @@ class Plan(ABC):
         raise PlanError(message)
 
     def merged(self, form: Form, query: Any, epoch: int, tables: int) -> Reading:
-        """How contributions of a form are read.
+        """Return the reading of contributions of a form.
 
         Raises:
             PlanError: no answer follows from them.
@@ -217,16 +218,16 @@ class Plan(ABC):
     publishes_cells: ClassVar[bool] = False
     """Whether the sums of a release are its cells, each by itself."""
 
-    def reunited(self, query: Any, epoch: int, slices: int) -> Reading:  # noqa: ARG002
-        """How the sums of all slices of one table are read: as those of the table.
+    def reading_of_slices(self, query: Any, epoch: int, slices: int) -> Reading:  # noqa: ARG002
+        """Return the reading of the sums of all slices of one table: as those of the table.
 
         Raises:
             PlanError: the query cannot be answered.
         """
         return self.reading(query, epoch)
 
-    def of_further(self, form: Form) -> Fraction:
-        """What a user of one more shard loses there, at most, if contributions are of this form.
+    def additional_loss(self, form: Form) -> Fraction:
+        """Return the bound on a user's loss in each additional shard, for contributions of a form.
 
         His cells are one cell once they are added up, so that where a release costs the same for
         any two values of a cell, that of the merged answer costs no more then. The other releases
@@ -238,7 +239,7 @@ class Plan(ABC):
         return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
 
     def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """How many times as much their answer errs as that of one table of all users.
+        """Return the ratio of the error of their answer to that of one table of all users.
 
         Raises:
             PlanError: no answer follows from them.
@@ -248,7 +249,7 @@ class Plan(ABC):
 
     @property
     def counted(self) -> tuple[Fraction, Fraction] | None:
-        """How often a cell counts that a release counts once or not at all: least, and most.
+        """The smallest and largest probability that a cell is included in the released count.
 
         Over all states of its users, before an announced intrusion; None where nobody has looked
         into that, or a release is something else.
@@ -257,7 +258,7 @@ class Plan(ABC):
 
     @property
     def growth(self) -> float | None:
-        """By what factor each announced intrusion multiplies the error of modular counters.
+        """The factor by which each announced intrusion multiplies the error of modular counters.
 
         None for other cells: there the predicted errors say all.
         """
@@ -265,7 +266,7 @@ class Plan(ABC):
 
     @property
     def caution(self) -> str | None:
-        """What to know before an intrusion into modular counters is announced; else None."""
+        """The caution before an intrusion into modular counters is announced; else None."""
         if self.growth is None:
             return None
         return (
@@ -275,7 +276,7 @@ class Plan(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to each user of the stream, or of each event."""
+        """The privacy guarantee to each user of the stream, or for each event."""
         asked = self.request
         return Guarantee(
             asked.epsilon,
@@ -284,7 +285,16 @@ class Plan(ABC):
             conditions=self.conditions,
             unseen=self.unseen,
             crash=self.crash,
+            crash_again=self.crash_again,
         )
+
+    @property
+    def year(self) -> PrivacyLoss:
+        """The loss over a year of daily windows, one of them seen; of an event it is that of one.
+
+        `guarantee.year` has it for windows of other lengths.
+        """
+        return self.guarantee.year(DAY_SECONDS)[1]
 
     @property
     def crash(self) -> Fraction:
@@ -293,6 +303,11 @@ class Plan(ABC):
         A table of users has paid for both branches of its life. [docs/guarantees/crashes.md]
         """
         return Fraction(0)
+
+    @property
+    def crash_again(self) -> Fraction | None:
+        """The same of each crash but the first, if no intrusion is announced; None for `crash`."""
+        return None
 
     @property
     def unseen(self) -> Fraction:
@@ -305,7 +320,7 @@ class Plan(ABC):
 
     @property
     def searched_law(self) -> str:
-        """What tells a law that was searched for from others; empty where formulas lead to it.
+        """The parameters of a law that was found by a search; empty for a law from formulas.
 
         It stands in the front of a state, so another machine whose search ends elsewhere refuses
         the state, and does not misread it.
@@ -314,32 +329,32 @@ class Plan(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else belongs beside its predicted errors, as sentences."""
+        """The remarks beside its predicted errors, as sentences."""
         return ()
 
     @property
     def caveat(self) -> str | None:
-        """What each of its answers says beside its numbers; None if nothing."""
+        """The caveat of each of its answers; None if there is none."""
         return None
 
     @property
     @abstractmethod
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
 
     @property
     @abstractmethod
     def unit(self) -> str:
-        """What answers count, such as "users"."""
+        """The unit of answers, such as "users"."""
 
     @property
     @abstractmethod
     def measure(self) -> str:
-        """What errors are told as a share of, in words."""
+        """The quantity that relative errors refer to, in words."""
 
     @abstractmethod
     def names(self, query: Any) -> tuple[Name, ...]:
-        """What is published where a query is asked."""
+        """Return the names of the answers to a query."""
 
     def answered(self, query: Any) -> tuple[Name, ...]:
         """The name of each answer of a release that is not lost, in order."""
@@ -355,7 +370,7 @@ class Plan(ABC):
         """The largest answer that is planned for, in the unit of answers."""
 
     @property
-    def told_at(self) -> tuple[float, ...]:
+    def error_points(self) -> tuple[float, ...]:
         """The low, middle and high end of a range of answers, where errors are told; else none."""
         return ()
 
@@ -365,7 +380,7 @@ class Plan(ABC):
 
     @abstractmethod
     def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
-        """How far an answer strays at most with this probability, in the unit of answers.
+        """Return the bound on the error of an answer at this probability, in the unit of answers.
 
         Args:
             confidence: how often it strays by no more.
@@ -389,6 +404,18 @@ class Plan(ABC):
         """
         return self.absolute_margin(confidence) / self.largest
 
+    def __str__(self) -> str:
+        """Return its privacy loss and the errors of its answers, for people."""
+        errors = " / ".join(map(_percent, margins(self, 0.95)))
+        kept = f"; 95 % of answers are within {errors} of {self.measure}"
+        where = ", at " + " / ".join(format_number(one, self.unit) for one in self.error_points)
+        releases = self.request.releases
+        return (
+            f"{self.question}: {self.table.nbytes:,} bytes at epsilon "
+            f"{shown(self.request.epsilon)} for {releases:,} release{'s' * (releases > 1)}"
+            f"{kept}{where * bool(self.error_points)}"
+        )
+
     @abstractmethod
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:
         """The exact answer, from exact states.
@@ -400,14 +427,14 @@ class Plan(ABC):
         """
 
     def beyond(self, states: UserStates) -> int:
-        """How many users are in a state that the plan rules out."""
+        """Return the number of users in a state that the plan rules out."""
         if self.range_of_states is None:
             return 0
         low, high = self.range_of_states
         return int(((states > high) | (states < low)).sum())
 
     def facts(self, states: UserStates) -> list[str]:  # noqa: ARG002
-        """What else belongs beside the truth of a demonstration."""
+        """Return the additional facts beside the truth of a demonstration."""
         return []
 
     @abstractmethod
@@ -416,20 +443,44 @@ class Plan(ABC):
 
     @property
     def numbered(self) -> int | None:
-        """How many possible users there are, whose ids are their numbers; None for any ids."""
+        """The number of possible users, whose ids are their numbers; None for any ids."""
         return getattr(self, "universe", None)
 
     def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What cells stand for in a picture."""
+        """Return the values of cells in a picture."""
         return cells
 
     def drawn_groups(self) -> int:
-        """Into how many runs the cells of a picture are divided."""
+        """Return the number of runs of cells in a picture."""
         return 1
 
 
+_USELESS = 10
+"""Beyond so many times what is measured, an error says nothing."""
+
+
+def _percent(margin: float) -> str:
+    """An error as a share, for people."""
+    return f"±{100 * margin:.2g} %" if margin <= _USELESS else f"more than {100 * _USELESS:,} %"
+
+
+def least_error(planned: Plan) -> float:
+    """Return the relative error of a plan; of one for a range, that of its best end or middle."""
+    return min(planned.relative_error(truth) for truth in planned.error_points or (None,))
+
+
+def margins(planned: Plan, confidence: float) -> list[float]:
+    """Return the relative margins at the answers where errors are shown, or that of all answers.
+
+    Args:
+        planned: the plan.
+        confidence: how often an answer strays by no more.
+    """
+    return [planned.relative_margin(confidence, truth) for truth in planned.error_points or (None,)]
+
+
 def cells_of(slice_: Slice, cells: int) -> int:
-    """How many of so many cells are in a slice.
+    """Return the number of cells in a slice, out of `cells`.
 
     Raises:
         PlanError: some slice would have none.

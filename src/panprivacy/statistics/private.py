@@ -1,69 +1,34 @@
-"""What every private program can do: a statistic, several of them, groups, windows."""
+"""What every private program can do: a statistic, several of them, groups."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from fractions import Fraction
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from inspect import signature
+from typing import Any
 
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Guarantee, Ledger, PrivacyLoss, shown
-from panprivacy.planning.learning import Learned, LearnedBound, Reach
-from panprivacy.statistics.contribution import Form, Part
-from panprivacy.statistics.release import Answer, Answers, Name, Release
+from panprivacy.privacy.guarantee import Guarantee, Ledger, PrivacyLoss, shown
+from panprivacy.statistics.internals import Internals, Resumable, Uncopied
+from panprivacy.statistics.release import Answer
+from panprivacy.tables.planning.learning import LearnedBound
 
 
-class Resumable(ABC):
-    """What has a state, and can go on from an earlier one."""
+class Private(Uncopied, ABC):
+    """A program that counts events of users, and publishes answers.
 
-    __slots__ = ()
+    These are its public names. What the rest of the package uses of it is in `internals`.
+    """
 
-    @property
-    @abstractmethod
-    def _layout(self) -> Any:
-        """How its state is written: a `Header`, or a `Container`."""
+    __slots__ = ("internals",)
 
-    @property
-    def front(self) -> bytes:
-        """Its public parameters: what of its state is the same in every state of its like."""
-        return self._layout.front
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes."""
-        return self._layout.state_bytes
-
-    @abstractmethod
-    def state(self) -> bytes:
-        """All that survives between two updates; whoever reads it has intruded."""
-
-    @abstractmethod
-    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Raise what `resume` would refuse, without changing anything."""
-
-    @abstractmethod
-    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state in place of its own; see `Statistic.resume`."""
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        message = (
-            f"a {type(self).__name__} cannot be pickled or copied: a plain copy of the state is a "
-            "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
-        )
-        raise TypeError(message)
-
-
-class Private(Resumable):
-    """What counts events of users, and publishes answers."""
-
-    __slots__ = ()
+    internals: Internals
+    """The parts that the rest of the package uses: memory, windows, contributions, releasing."""
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What is promised to each user of the stream."""
+        """The privacy guarantee to each user of the stream."""
 
     @property
     @abstractmethod
@@ -71,63 +36,18 @@ class Private(Resumable):
         """The budget it draws on; shared if it was given one."""
 
     @property
-    def unseen(self) -> Fraction:
-        """Epsilon if nobody ever sees the state; see `Windowed`."""
-        return self.guarantee.unseen_loss.epsilon
-
-    @property
-    @abstractmethod
-    def state_epsilon(self) -> Fraction:
-        """What the state costs with all planned looks, in nats; it is paid at birth."""
-
-    @property
-    @abstractmethod
-    def release_epsilon(self) -> Fraction:
-        """What the next release costs, in nats."""
-
-    @abstractmethod
-    def of_releases(self, count: int) -> Fraction:
-        """What the first so many releases cost, on top of the state."""
-
-    @property
-    @abstractmethod
     def releases(self) -> int:
-        """How many releases have been made."""
-
-    @property
-    @abstractmethod
-    def announced(self) -> int:
-        """How many intrusions have been announced; `guarantee.intrusions` may be."""
-
-    @property
-    @abstractmethod
-    def lasting(self) -> bool:
-        """Whether it goes on where a window ends, as long as releases are left; see `Windowed`."""
-
-    @property
-    @abstractmethod
-    def planned(self) -> int:
-        """How many releases the budget covers."""
+        """Number of releases made so far."""
+        return self.internals.releasing.made
 
     def update(self, *columns: Any, **named: Any) -> None:
         """Take in one batch of events; an error changes nothing."""
-        self.apply(self.prepare(*columns, **named))
+        memory = self.internals.memory
+        memory.apply(memory.prepare(*columns, **named))
 
-    @abstractmethod
-    def prepare(self, *columns: Any, **named: Any) -> Any:
-        """Check one batch without counting it; what comes of it holds ids."""
-
-    @abstractmethod
-    def apply(self, *batches: Any) -> None:
-        """Count what `prepare` has checked, in one pass."""
-
-    @abstractmethod
-    def check_release(self, **asked: Any) -> None:
-        """Raise what `release` would refuse, without spending anything."""
-
-    @abstractmethod
     def release(self, **asked: Any) -> Answer:
         """Publish the answer; the budget is spent first."""
+        return self.internals.releasing.release(**asked)
 
     def contribute(self, **asked: Any) -> bytes:
         """Hand out the sums of a release, for `merge` with those of shards of different users.
@@ -142,30 +62,16 @@ class Private(Resumable):
             PlanError: its sums cannot be merged. Nothing was changed.
             BudgetError: all planned releases have been made. Nothing was changed.
         """
-        return b"".join(part.packed() for part in self.parts("sums", **asked))
+        parts = self.internals.contributions.parts("sums", **asked)
+        return b"".join(part.packed() for part in parts)
 
     def contribute_cells(self, **asked: Any) -> bytes:
         """Hand out the cells, for `merge` with others of the same `key`, whose users may recur.
 
         As for `contribute`: it is a look.
         """
-        return b"".join(part.packed() for part in self.parts("cells", **asked))
-
-    @abstractmethod
-    def check_parts(self, form: Form, **asked: Any) -> None:
-        """Raise what `parts` would refuse, without changing anything."""
-
-    @abstractmethod
-    def parts(self, form: Form, **asked: Any) -> list[Part]:
-        """What `contribute` packs."""
-
-    @abstractmethod
-    def lost(self, **asked: Any) -> Answers:
-        """What stands in the place of a release that is lost, as `LostReleaseError` says."""
-
-    @abstractmethod
-    def unread(self, **asked: Any) -> Answers:
-        """The answers of a release that is not lost, by name and without numbers."""
+        parts = self.internals.contributions.parts("cells", **asked)
+        return b"".join(part.packed() for part in parts)
 
     def announce_intrusion(self) -> None:
         """Re-randomise the state after somebody has seen it, so that it may be seen once more.
@@ -173,51 +79,51 @@ class Private(Resumable):
         Raises:
             BudgetError: no further announced intrusion was planned. Nothing was changed.
         """
-        with self.announcing():
+        with self.internals.memory.announcing():
             pass
 
-    @abstractmethod
-    def announcing(self) -> AbstractContextManager[None]:
-        """Announce an intrusion when the block ends, unless it raises; what can fail does first."""
+    def state(self) -> bytes:
+        """Return exactly what an intruder would get; reading it changes nothing.
 
-    @abstractmethod
-    def forget(self) -> None:
-        """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
-
-    @property
-    @abstractmethod
-    def expects(self) -> tuple[Learned, ...]:
-        """What the statistics that learn are planned for, in order; see `Windowed`."""
-
-    @abstractmethod
-    def expect(self, ranges: Sequence[Learned]) -> None:
-        """Plan these statistics anew, before they count anything; epsilon stays split as it is.
-
-        Raises:
-            PlanError: nothing can be planned for that. Nothing was changed.
+        Whoever reads it has intruded: only one unannounced look is covered. Announce this one
+        before the state may be seen again.
         """
+        return self.internals.memory.state()
 
-    @abstractmethod
-    def after(
-        self, answers: Mapping[Name, Release | None], states: Reach | None = None
-    ) -> tuple[Learned, ...]:
-        """What to plan for after its answers; as it is where one is lost.
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
+        """Resume from an earlier state of the same plan, in place of its own.
+
+        An old state beside a newer one is a second look, so only a sealed checkpoint may keep one
+        (docs/threat-model.md). What the releases and intrusions of that state cost is spent here.
 
         Args:
-            answers: by the names that its own releases give them.
-            states: how far from 0 states reach, by the answers of a statistic beside it.
+            state: what `state()` returned. Wipe it afterwards if it can be wiped.
+            released: how many releases have left in all, if some did after the state was taken.
+            announced: how many intrusions have been announced in all, if some were after the
+                state was taken: it is re-randomised for each that it does not know.
+
+        Raises:
+            InputError: it is damaged, or of another statistic, plan or version. Nothing changed.
+            PlanError: more releases or announcements have been made than were planned.
+            PanPrivacyError: this one has made releases or announced intrusions of its own.
         """
+        self.internals.memory.resume(state, released=released, announced=announced)
 
-    @abstractmethod
-    def reached(self, answers: Mapping[Name, Release | None]) -> Reach | None:
-        """How far from 0 states reach; None if no answer says."""
-
-    @abstractmethod
-    def tells_states(self, **asked: Any) -> bool:
-        """Whether what it answers then says how far states reach."""
+    def forget(self) -> None:
+        """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
+        self.internals.memory.forget()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={shown(self.guarantee.epsilon)}>"
+
+
+Stateful = Private | Resumable
+"""Everything whose state a checkpoint may hold."""
+
+
+def memory_of(one: Stateful) -> Resumable:
+    """Return what writes and reads the state."""
+    return one.internals.memory if isinstance(one, Private) else one
 
 
 def check_unused(programs: Iterable[Private]) -> None:
@@ -226,26 +132,40 @@ def check_unused(programs: Iterable[Private]) -> None:
     Raises:
         PlanError: one has made releases, or intrusions were announced to it.
     """
-    if any(one.releases or one.announced for one in programs):
+    if any(one.releases or one.internals.memory.announced for one in programs):
         message = "a statistic has made releases, or announced intrusions, before: make a new one"
         raise PlanError(message)
 
 
-def check_maker(factory: object, such_as: str) -> None:
-    """Refuse a statistic in place of what makes one."""
+def check_maker(factory: object, such_as: str, *given: str, by_name: Sequence[str] = ()) -> None:
+    """Refuse a statistic in place of what makes one, and what takes other arguments.
+
+    Args:
+        factory: what was given.
+        such_as: an example of a right one.
+        given: what it is called with, in order.
+        by_name: what it is called with by name.
+
+    Raises:
+        PlanError: it is none.
+    """
     if not callable(factory):
         message = f"give what makes the statistic, as {such_as}, not one itself"
         raise PlanError(message)
-
-
-def release_cost(program: Private, number: int) -> Fraction:
-    """Return what the release of this number costs, from 1."""
-    return program.of_releases(number) - program.of_releases(number - 1)
+    try:
+        signature(factory).bind(*given, **dict.fromkeys(by_name))
+    except TypeError:
+        takes = ", ".join((*given, *(f"{name}=" for name in by_name))) or "nothing"
+        message = f"what makes the statistic is given {takes}: write it as {such_as}"
+        raise PlanError(message) from None
+    except ValueError:  # a builtin without a signature
+        return
 
 
 def charged(program: Private, releases: int) -> PrivacyLoss:
     """Return the loss by the state with all planned looks, and by so many releases."""
-    epsilon = program.state_epsilon + program.of_releases(releases)
+    releasing = program.internals.releasing
+    epsilon = releasing.state_epsilon + releasing.of_releases(releases)
     return PrivacyLoss(epsilon, program.guarantee.delta)
 
 
@@ -255,8 +175,9 @@ def check_learns(program: Private) -> None:
     Raises:
         PlanError: none does.
     """
-    learned = [one for one in program.expects if isinstance(one, LearnedBound)]
-    if learned and not program.tells_states():
+    windows = program.internals.windows
+    learned = [one for one in windows.expects if isinstance(one, LearnedBound)]
+    if learned and not windows.shows_range():
         message = (
             "bound=learn follows how far states reach, which no answer here says: count "
             "incidence beside it, for the whole histogram, or say a bound"

@@ -15,11 +15,17 @@ from typing import Any, ClassVar, Self, SupportsIndex, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from panprivacy._parse import Users, parse_users, parse_whole
-from panprivacy._validate import MOST_BYTES, expected_range, truth, whole_number
 from panprivacy.errors import PlanError
-from panprivacy.planning.learning import MOST_LEARNED, WORD, Learned, LearnedBound, LearnedUsers
-from panprivacy.planning.request import Request
+from panprivacy.ground.parsing import Users, parse_integer, parse_users
+from panprivacy.ground.validation import MOST_BYTES, expected_range, truth, whole_number
+from panprivacy.tables.planning.learning import (
+    MOST_LEARNED,
+    WORD,
+    LearnedBound,
+    LearnedRange,
+    LearnedUsers,
+)
+from panprivacy.tables.planning.request import Request
 
 MOST = 1 << 62
 
@@ -29,7 +35,7 @@ Whole = SupportsIndex | float
 ManyUsers = Whole | str | tuple[Whole, Whole] | list[int] | list[float]
 """What is taken for a number of users, or a range of them."""
 
-Read = Callable[[str, object], object]
+FieldReader = Callable[[str, object], object]
 """From the name of a field and what was given for it to its value, or `PlanError`."""
 
 
@@ -54,11 +60,11 @@ class Field:
     says: str
     form: str
     example: object
-    read: Read
+    read: FieldReader
     parse: Callable[[str], object]
 
     def value(self, given: object) -> object:
-        """What was given, checked; None where nothing was and nothing need be."""
+        """Return the given value, checked; None if there is none and none is required."""
         if given is None and not self.required and self.default is None:
             return None
         return self.read(self.name, given)
@@ -66,39 +72,39 @@ class Field:
 
 def whole(says: str, most: int = MOST, least: int = 1, *, example: int | None = None) -> Meta:
     """A field that is a whole number from `least` to `most`."""
-    return given_as(functools.partial(_whole, least, most), "N", says, example)
+    return custom_field(functools.partial(_whole, least, most), "N", says, example)
 
 
 def flag(says: str) -> Meta:
     """A field that is true or not."""
-    return given_as(lambda name, value: truth(**{name: value}), "", says, example=False)
+    return custom_field(lambda name, value: truth(**{name: value}), "", says, example=False)
 
 
 def flag_or(word: str, says: str) -> Meta:
     """A field that is true or not, or one word."""
     form = f"true or {word}"
     parse = functools.partial(_parse_truth_or, word)
-    return given_as(functools.partial(_truth_or, word), form, says, example=False, parse=parse)
+    return custom_field(functools.partial(_truth_or, word), form, says, example=False, parse=parse)
 
 
 def users(says: str, example: int | str) -> Meta:
     """A field that is a number of users, or a range of them."""
-    return given_as(_users, "N or LOW:HIGH", says, example)
+    return custom_field(_users, "N or LOW:HIGH", says, example)
 
 
 def learned_users(says: str, example: int | str) -> Meta:
     """The same, or a range that windows learn."""
-    return given_as(_learned_users, "N, LOW:HIGH or learn", says, example)
+    return custom_field(_learned_users, "N, LOW:HIGH or learn", says, example)
 
 
 def learned_bound(says: str, most: int, example: int) -> Meta:
     """A field that is a bound from 1 to `most`, or one that windows learn."""
     read = functools.partial(_learned_bound, most)
-    return given_as(read, "N or learn", says, example, parse=_parse_bound)
+    return custom_field(read, "N or learn", says, example, parse=_parse_bound)
 
 
-def given_as(
-    read: Read,
+def custom_field(
+    read: FieldReader,
     form: str,
     says: str,
     example: object = None,
@@ -143,7 +149,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def parse(cls, owner: str, texts: Mapping[str, str]) -> dict[str, object]:
-        """What texts mean, for `read`; names that are no fields are left for it to refuse.
+        """Return the parsed texts, for `read`; names that are no fields are left for it to refuse.
 
         Raises:
             PlanError: a text is no value of its field.
@@ -168,7 +174,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Sizes(Record, frozen=True):
-    """How large the problem of a statistic is; a subclass has the name of the statistic as tag."""
+    """The problem size of a statistic; a subclass has the name of the statistic as tag."""
 
     most_memory: ClassVar[int] = 1 << 26
     """Bytes of table, at most, where nobody says."""
@@ -187,21 +193,21 @@ class Sizes(Record, frozen=True):
 
     @property
     def steps(self) -> int | None:
-        """How many releases the sizes themselves cover, one at the end of each step: the horizon.
+        """The number of releases that the sizes cover, one at the end of each step: the horizon.
 
         None where a request says how many there are.
         """
         return getattr(self, "horizon", None)
 
     def ticks(self, releases: int) -> int:
-        """How many steps have ended after so many releases; 0 where there are no steps."""
+        """Return the number of ended steps after `releases` releases; 0 if there are no steps."""
         return releases if self.steps else 0
 
     @property
-    def learned(self) -> Mapping[str, Learned]:
-        """What windows learn, by the name of the field."""
+    def learned(self) -> Mapping[str, LearnedRange]:
+        """The values that windows learn, by the name of the field."""
         given = {name: getattr(self, name) for name in self.fields()}
-        return {name: one for name, one in given.items() if isinstance(one, Learned)}
+        return {name: one for name, one in given.items() if isinstance(one, LearnedRange)}
 
     def within(self, memory: int) -> Self:
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
@@ -220,7 +226,7 @@ class Sizes(Record, frozen=True):
 
 
 class Query(Record, frozen=True):
-    """What a release may be asked; most statistics have one question, and are asked nothing."""
+    """The parameters of a release; most statistics have one question, and none."""
 
     what: ClassVar[str] = "questions"
 
@@ -274,7 +280,7 @@ def _learned_users(name: str, value: object) -> Users:
     """The same, or the range of the first of some windows."""
     if isinstance(value, str) and _is_learned(value):
         return LearnedUsers.parse(value, name)
-    return value if isinstance(value, Learned) else _users(name, value)
+    return value if isinstance(value, LearnedRange) else _users(name, value)
 
 
 def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
@@ -288,12 +294,12 @@ def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
 
 
 def _parse_bound(text: str) -> object:
-    return text if _is_learned(text) else parse_whole(text)
+    return text if _is_learned(text) else parse_integer(text)
 
 
 def _is_learned(value: object) -> bool:
     said = isinstance(value, str) and value.partition(":")[0] == WORD
-    return said or isinstance(value, Learned)
+    return said or isinstance(value, LearnedRange)
 
 
 def _parse_truth(text: str) -> bool:
@@ -323,7 +329,7 @@ def _parse_truth_or(word: str, text: str) -> object:
         raise ValueError(message) from None
 
 
-_PARSERS: Mapping[str, Callable[[str], object]] = {"N": parse_whole, "": _parse_truth}
+_PARSERS: Mapping[str, Callable[[str], object]] = {"N": parse_integer, "": _parse_truth}
 """Of the forms that are not read as texts anyway."""
 
 
@@ -336,7 +342,7 @@ def _unknown(owner: str, name: str, known: list[str], what: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON can write."""
+    """Return the value in a form that JSON can write."""
     if isinstance(value, LearnedBound):  # a range of users is one besides, a pair no bound
         return ":".join([WORD, *map(str, value)])
     if isinstance(value, tuple | list):

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, overload, 
 from panprivacy.errors import PanPrivacyError
 from panprivacy.statistics.frames import MOST_SHOWN, NUMBERS, Rows, Tabular, as_text
 from panprivacy.statistics.lookup import find
-from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.totals import total_of
 
 Label = str | int
@@ -22,7 +22,7 @@ Label = str | int
 
 
 class Name(NamedTuple):
-    """What an answer is called.
+    """The name of an answer.
 
     Args:
         statistic: name of the statistic, or the label that was given to it.
@@ -37,7 +37,7 @@ class Name(NamedTuple):
     group: Label | None = None
 
     def __str__(self) -> str:
-        """In words, such as "exactly 3"; without its group."""
+        """Return the name in words, such as "exactly 3"; without its group."""
         return " ".join([self.question.replace("_", " "), *self._numbers()])
 
     def _numbers(self) -> Iterator[str]:
@@ -73,7 +73,7 @@ _UNNAMED = Name("", "")
 
 @runtime_checkable
 class Answer(Protocol):
-    """What a release gives: one answer, or several by name."""
+    """The result of a release: one answer, or several by name."""
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> Self:
         """The same under the name of a statistic, of a group, or both; None leaves a name."""
@@ -172,7 +172,7 @@ class Release(Tabular):
     def shown(self) -> tuple[str, str, str]:
         """Value and ends for people: whole where they count users, with digits where a share."""
         value, low, high = (
-            shown_number(end, self.unit) for end in (self.value, self.low, self.high)
+            format_number(end, self.unit) for end in (self.value, self.low, self.high)
         )
         return value, low, high
 
@@ -183,7 +183,7 @@ class Release(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What stands in the place of answers that are lost, as `LostReleaseError` says.
+    """The placeholder for answers that are lost; see `LostReleaseError`.
 
     Args:
         names: of the answers.
@@ -289,22 +289,49 @@ class Named(Tabular, Rows, Generic[A_co]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __float__(self) -> float:
+        return float(self._lone())
+
+    def __int__(self) -> int:
+        return int(self._lone())
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self._lone(), digits)
+
+    def __format__(self, form: str) -> str:
+        """The value of the only answer in a form, or all answers where none is given."""
+        return format(self._lone(), form) if form else str(self)
+
+    def _lone(self) -> Release:
+        """The only answer, of which a number is made."""
+        found = list(self._named.values())
+        if len(found) != 1 or found[0] is None:
+            what = "a lost answer" if len(found) == 1 else f"{len(found):,} answers"
+            message = f"{what} cannot be one number: choose one, as answers[...] does"
+            raise TypeError(message)
+        return found[0]
+
     def __str__(self) -> str:
         """A table for people, which says how many more answers there are."""
-        lines = list(self._shown())
+        lines = list(self.table_lines())
         hidden = len(self) - len(lines) + 1
         return as_text(lines) + (f"\n... and {hidden:,} more" if hidden else "")
 
     def __repr__(self) -> str:
         shown = self.answers(MOST_SHOWN)
         rest = ", ..." if len(shown) < len(self) else ""
-        each = (f"{_titled(name)}: {one}" for name, one in shown.items())
+        several = len({name.statistic for name in shown}) > 1
+        each = (
+            f"{_titled(name, several=several)}: {'lost' if one is None else one}"
+            for name, one in shown.items()
+        )
         return f"<{type(self).__name__} {'; '.join(each)}{rest}>"
 
 
-def _titled(name: Name) -> str:
-    """A name in words, with its group."""
-    return str(name) if name.group is None else f"{name} of {name.group}"
+def _titled(name: Name, *, several: bool) -> str:
+    """A name in words, with its group, and its statistic where there are several."""
+    title = str(name) if not several or name.statistic == str(name) else f"{name.statistic} {name}"
+    return title if name.group is None else f"{title} of {name.group}"
 
 
 class Answers(Named[Release | None]):

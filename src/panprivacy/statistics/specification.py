@@ -14,14 +14,15 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Self
 
-from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Ledger
-from panprivacy.slices import Slice
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import Ledger
 from panprivacy.statistics.catalogue import StatisticType, kind_of
+from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.statistic import Statistic
-from panprivacy.statistics.together import Together
+from panprivacy.statistics.useful import sharing
+from panprivacy.tables.slices import Slice
 
 NAME, LABEL = "name", "as"
 """What a table says beside the sizes and questions of the statistic."""
@@ -53,7 +54,7 @@ def blamed(position: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """What is to be counted.
+    """The specification of a statistic to count.
 
     Args:
         kind: the statistic.
@@ -80,13 +81,13 @@ class Specification:
         name, *parts = text.split(",")
         kind = kind_of(name.strip())
         texts = _texts(kind, parts)
-        label = texts.pop(LABEL, kind.name)
+        label = texts.pop(LABEL, kind.entry.name)
         sizes, query = _parted(kind, texts)
         return cls.of(
             kind,
             label,
-            kind.sizes_type.parse(kind.name, sizes),
-            kind.query_type.parse(kind.name, query),
+            kind.entry.sizes.parse(kind.entry.name, sizes),
+            kind.entry.query.parse(kind.entry.name, query),
         )
 
     @classmethod
@@ -105,7 +106,7 @@ class Specification:
             message = f"{NAME}: {error}"
             raise PlanError(message) from None
         named = {key: value for key, value in table.items() if key not in {NAME, LABEL}}
-        return cls.of(kind, table.get(LABEL, kind.name), *_parted(kind, named))
+        return cls.of(kind, table.get(LABEL, kind.entry.name), *_parted(kind, named))
 
     @classmethod
     def of(
@@ -119,7 +120,10 @@ class Specification:
         if not isinstance(label, str) or not _LABEL.fullmatch(label):
             message = f"{LABEL}= must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
             raise PlanError(message)
-        checked = kind.sizes_type.read(kind.name, sizes), kind.query_type.read(kind.name, query)
+        checked = (
+            kind.entry.sizes.read(kind.entry.name, sizes),
+            kind.entry.query.read(kind.entry.name, query),
+        )
         return cls(kind, label, *checked)
 
     def without_deltas(self) -> Self:
@@ -159,19 +163,19 @@ def together(
     """The statistics, which share epsilon equally.
 
     Raises:
-        SpecificationError: two have one label, or one cannot be planned.
+        SpecificationError: two have one label, or one cannot be planned or would answer noise.
     """
     ledger, share = Ledger(epsilon), epsilon / max(len(specifications), 1)
     members: dict[str, Statistic[Any, Any]] = {}
     for position, one in enumerate(specifications):
-        with blamed(position):
+        with blamed(position), sharing(epsilon):
             if one.label in members:
                 message = f"two statistics are called {one.label}: give one another name with "
                 message += f"{LABEL}="
                 raise PlanError(message)
             covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
             made = one.make(epsilon=share, **covers, ledger=ledger, key=key, slice_=slice_)
-            made.check_release(**one.asked())
+            made.internals.releasing.check_release(**one.asked())
             members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})
 
@@ -185,11 +189,13 @@ def _texts(kind: StatisticType, parts: Sequence[str]) -> dict[str, str]:
         if equals or (name.isidentifier() and name != LABEL):  # numbers continue, words do not
             last = name
             if last in texts:
-                message = f"{kind.name}, {last}= is given twice"
+                message = f"{kind.entry.name}, {last}= is given twice"
                 raise PlanError(message)
             texts[last] = value if equals else "true"
         elif last is None:
-            message = f"{kind.name} wants name=value, such as {kind.name},{_example(kind)}"
+            message = (
+                f"{kind.entry.name} wants name=value, such as {kind.entry.name},{_example(kind)}"
+            )
             raise PlanError(message)
         else:
             texts[last] += f",{name}"
@@ -198,13 +204,13 @@ def _texts(kind: StatisticType, parts: Sequence[str]) -> dict[str, str]:
 
 def _example(kind: StatisticType) -> str:
     """A size as it is written."""
-    first = next(iter(kind.sizes_type.fields().values()), None)
+    first = next(iter(kind.entry.sizes.fields().values()), None)
     return "as=mine" if first is None else f"{first.name}={first.form}"
 
 
 def _parted(kind: StatisticType, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What belongs to the sizes, and to the query; what belongs to neither goes to the nearest."""
-    asked, known = kind.query_type.fields(), kind.sizes_type.fields()
+    """Return the arguments of sizes and of the query; unknown ones go to the nearest of both."""
+    asked, known = kind.entry.query.fields(), kind.entry.sizes.fields()
     nearest = {name: get_close_matches(name, [*known, *asked], 1) for name in named}
     queried = {name for name in named if nearest[name] and nearest[name][0] in asked}
     sizes = {name: value for name, value in named.items() if name not in queried}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panprivacy.cells.protocol import Table
+from panprivacy.tables.cells.protocol import Table
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from panprivacy._validate import proportion
-from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PanPrivacyError
+from panprivacy.ground.validation import proportion
 from panprivacy.statistics.notes import note_on
+from panprivacy.tables.decoders.intervals import noise_quantile
 
 R = TypeVar("R")
 

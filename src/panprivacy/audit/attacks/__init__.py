@@ -1,4 +1,4 @@
-"""Attacks on programs that count people: what an intruder gets, and what he does not.
+"""Attacks on programs that count people: what an intruder learns, and what stays hidden.
 
 Each attack is a short program that plays both sides. It runs a program on people who come by the
 toss of a fair coin, takes its state, guesses who came, and counts how often it is right.
@@ -15,11 +15,11 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from panprivacy.audit.attacks import decoding, dictionary, heavy_hitters, replay, snapshots
-from panprivacy.audit.attacks.outcome import Finding, Outcome
+from panprivacy.audit.attacks.outcome import AttackResult, Finding
 
-__all__ = ["ATTACKS", "Finding", "Outcome"]
+__all__ = ["ATTACKS", "AttackResult", "Finding"]
 
-ATTACKS: Mapping[str, Callable[[Fraction | float], Outcome]] = MappingProxyType(
+ATTACKS: Mapping[str, Callable[[Fraction | float], AttackResult]] = MappingProxyType(
     {
         "dictionary": dictionary.attack,
         "replay": replay.attack,

@@ -1,11 +1,11 @@
 """Decoding: a state that answers too accurately is a list of people.
 
-The intruder runs the program forward from the state he took, as often as he likes: he feeds it
-people of his choice and asks how many there are. `D(a) + D(q) - D(a or q)` is the dot product of
-the bits he wants with his query (Corollary 1), and from enough of these he decodes them.
+The intruder runs the program forward from the stolen state, any number of times, feeds it chosen
+people and reads the counts. `D(a) + D(q) - D(a or q)` is the dot product of the wanted bits with
+the query (Corollary 1), and enough of these reveal the bits.
 
-From our state he may run forward just as well, with the public laws of its coins, and leave out the
-noise of the release, which would only blind him. But whatever he computes is a function of a
+Our state can be run forward just as well, with the public laws of its coins, and without the noise
+of the release, which would only hide the count. But every result is a function of a
 private state.
 """
 
@@ -17,28 +17,28 @@ from typing import Protocol
 
 import numpy as np
 
-from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
 from panprivacy.audit.attacks.outcome import (
     ORDINARY,
     PRODUCT,
+    AttackResult,
     Finding,
-    Outcome,
     Panel,
     bounded_share,
     fallen,
 )
 from panprivacy.audit.attacks.reconstruction import (
     Accuracy,
-    Floats,
+    RealNumbers,
     consistent,
     least_absolute,
     least_squares,
     sparse_vectors,
     unions,
 )
-from panprivacy.audit.attacks.seized import Seized, shuffled, tossed, whole_numbers
-from panprivacy.coins import Coins, SystemCoins
+from panprivacy.audit.attacks.seized import Seized, integers, shuffled, tossed
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.coins import Coins, SystemCoins
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.statistic import Density
 
@@ -56,32 +56,32 @@ _SPARSE_ACCURACY = Accuracy(share=0.05, more=0.3)
 class Queried(Protocol):
     """A state that was taken, and can be run forward."""
 
-    def counts_with(self, fed: Truths) -> Floats:
+    def counts_with(self, fed: Truths) -> RealNumbers:
         """Feed the people of each row to a copy of the state, and ask how many there are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AccurateCount:
-    """An ordinary program: it keeps who came, and adds noise on the way out only."""
+    """An ordinary program that stores who came, and adds noise to the output only."""
 
     came: Truths
     coins: Coins
 
-    def counts_with(self, fed: Truths) -> Floats:
-        """How many came or are fed, to within a tenth of the root of all."""
+    def counts_with(self, fed: Truths) -> RealNumbers:
+        """Return the number who came or are fed, within a tenth of the root of the total."""
         exact = (self.came | fed).sum(axis=1)
-        return (exact + whole_numbers(self.coins, ERROR, len(fed))).astype(np.float32)
+        return (exact + integers(self.coins, ERROR, len(fed))).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeizedDensity:
-    """The state of a `Density`, run forward by whoever took it, with coins of his own."""
+    """The state of a `Density`, run forward by the intruder with coins of the intruder's own."""
 
     seized: Seized[DensityPlan]
     coins: Coins
 
-    def counts_with(self, fed: Truths) -> Floats:
-        """Redraw the bits of those who are fed, and read the count."""
+    def counts_with(self, fed: Truths) -> RealNumbers:
+        """Redraw the bits of the people who are fed, and read the count."""
         plan, shares = self.seized.plan, []
         for row in fed:
             table = self.seized.table.copy()
@@ -91,7 +91,7 @@ class SeizedDensity:
         return (plan.universe * np.array(shares)).astype(np.float32)
 
 
-def attack(epsilon: Fraction | float) -> Outcome:
+def attack(epsilon: Fraction | float) -> AttackResult:
     """Decode 1,000 bits from a count that is too accurate, and from a `Density`."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, PEOPLE)
@@ -112,18 +112,18 @@ def attack(epsilon: Fraction | float) -> Outcome:
         Panel("accurate count,\n20 % of answers wrong", ORDINARY, absolute),
         Panel("Density,\nleast squares", PRODUCT, ours_squares),
     )
-    return Outcome("decoding", float(total), findings, panels)
+    return AttackResult("decoding", float(total), findings, panels)
 
 
 def seize_density(epsilon: Fraction, came: Truths, coins: Coins) -> Queried:
-    """The state of a `Density` after these people came."""
+    """Return the state of a `Density` after these people came."""
     members = Density(universe=len(came), epsilon=epsilon)
     members.update(np.flatnonzero(came))
     return SeizedDensity(Seized.of(members), coins)
 
 
-def dot_products(program: Queried, queries: Truths) -> Floats:
-    """The dot product of each query with the bits of the state, as Corollary 1 has it."""
+def dot_products(program: Queried, queries: Truths) -> RealNumbers:
+    """Return the dot product of each query with the bits of the state, as Corollary 1 has it."""
     alone = program.counts_with(np.zeros((1, queries.shape[1]), np.bool_))
     return alone + queries.sum(axis=1, dtype=np.float32) - program.counts_with(queries)
 
@@ -135,14 +135,14 @@ def decode_products(program: Queried, coins: Coins) -> Truths:
 
 
 def decode_signs(program: Queried, coins: Coins, *, wrong: int) -> Truths:
-    """Decode from dot products with random signs, so many of them arbitrarily wrong (Theorem 10).
+    """Decode from dot products with random signs, some of them arbitrarily wrong (Theorem 10).
 
     Signs are the difference of two queries of bits (Theorem 13).
     """
     plus = tossed(coins, QUERIES * PEOPLE).reshape(QUERIES, PEOPLE)
     of_plus, of_minus = np.split(dot_products(program, np.vstack([plus, ~plus])), 2)
     answers = of_plus - of_minus
-    answers[shuffled(coins, QUERIES)[:wrong]] = whole_numbers(coins, PEOPLE, wrong)
+    answers[shuffled(coins, QUERIES)[:wrong]] = integers(coins, PEOPLE, wrong)
     signs = 2 * plus.astype(np.float32) - 1  # the errors of the answers are far larger
     return least_absolute(signs, answers, accuracy=ERROR)
 
@@ -153,7 +153,7 @@ def _decode_sparse(coins: Coins) -> Finding:
     came = np.zeros((1, _SPARSE_PEOPLE), np.float32)
     came[0, shuffled(coins, _SPARSE_PEOPLE)[:_SPARSE_ONES]] = 1
     truths = unions(came, vectors)[0]
-    error = whole_numbers(coins, 999, len(vectors)) / 1_000
+    error = integers(coins, 999, len(vectors)) / 1_000
     answers = (truths + error * _SPARSE_ACCURACY.reach(truths)).astype(np.float32)
     found = consistent(vectors, answers, _SPARSE_ACCURACY)
     wrong = np.abs(found - came).sum(axis=1).max() if len(found) else _SPARSE_ONES
@@ -167,12 +167,12 @@ def _decode_sparse(coins: Coins) -> Finding:
 
 
 def decoded(target: str, guesses: Guesses) -> Finding:
-    """An ordinary program, of whose people nearly all are to be decoded."""
+    """Return an ordinary program, of whose people nearly all are to be decoded."""
     sentence = f"{guesses.right:,} of {PEOPLE:,} people are decoded from {QUERIES:,} queries"
     return fallen(target, "share of guesses right", guesses.share, sentence, least=LEAST_DECODED)
 
 
 def held(target: str, guesses: Guesses, epsilon: Fraction) -> Finding:
-    """Ours, beside what epsilon allows."""
+    """Return the finding for our program, beside the bound of epsilon."""
     sentence = f"{guesses.right:,} of {PEOPLE:,} people are guessed from {QUERIES:,} queries"
     return bounded_share(target, guesses, epsilon, sentence)

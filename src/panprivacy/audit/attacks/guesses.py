@@ -1,13 +1,13 @@
-"""What an intruder says about people, and how often privacy lets him be right.
+"""Guesses of an intruder about people, and the largest hit rate that privacy allows.
 
-In every attack each person comes by the toss of a fair coin. If what the intruder sees costs
-epsilon, then whatever he sees, and whatever he knows of all others, the odds of the toss lie within
-`e**epsilon` of 1. So each guess is right with probability at most `e**epsilon/(1 + e**epsilon)`,
-given all guesses before it, and the number of right ones is stochastically at most binomial,
-however one cell ties the guesses about several people together.
+In every attack each person comes by the toss of a fair coin. If the view of the intruder has
+privacy loss epsilon, then for every view, and all knowledge of other people, the odds of the toss
+lie within `e**epsilon` of 1. So each guess is right with probability at most `e**epsilon/(1 +
+e**epsilon)`, given all guesses before it, and the number of right ones is stochastically at most
+binomial, for every dependence between the guesses about several people.
 
 Reference: T. Steinke, M. Nasr, M. Jagielski, "Privacy auditing with one (1) training run",
-Proposition 5.1, which also allows an intruder to choose about whom he speaks.
+Proposition 5.1, which also allows an intruder to choose the people to guess.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 Truths = NDArray[np.bool_]
 
 FALSE_ALARM = 1e-6
-"""How often a program that keeps its promise is found to break it, for each finding."""
+"""False-alarm probability of each finding for a program that satisfies its guarantee."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guesses:
-    """Whether each person came, by the toss of a fair coin, and whether the intruder says so."""
+    """The fair coin tosses that decide who came, and the guesses of the intruder."""
 
     came: Truths
     said: Truths
 
     @property
     def right(self) -> int:
-        """How many guesses are right."""
+        """Number of right guesses."""
         return int((self.came == self.said).sum())
 
     @property
@@ -52,22 +52,22 @@ class Guesses:
 
     @property
     def precision(self) -> float:
-        """The share of those he names who came; 0 if he names nobody."""
+        """The share of the named people who came; 0 if nobody is named."""
         return float(self.came[self.said].mean()) if self.said.any() else 0.0
 
     @property
     def found(self) -> float:
-        """The true positive rate: the share of those who came that he names."""
+        """The true positive rate: the share of those who came that are named."""
         return float(self.said[self.came].mean())
 
     @property
     def suspected(self) -> float:
-        """The false positive rate: the share of those who did not come that he names."""
+        """The false positive rate: the share of those who did not come that are named."""
         return float(self.said[~self.came].mean())
 
 
 def percent(share: float) -> str:
-    """A share in words.
+    """Return a share in words.
 
     >>> percent(0.12345)
     '12.35 %'
@@ -76,5 +76,5 @@ def percent(share: float) -> str:
 
 
 def right_probability(epsilon: Fraction | float) -> float:
-    """How often a guess may be right that costs epsilon: `e**epsilon/(1 + e**epsilon)`."""
+    """Return the bound on the hit rate at loss epsilon: `e**epsilon/(1 + e**epsilon)`."""
     return 1 / (1 + math.exp(-float(epsilon)))

@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks.decoding import ERROR, PEOPLE, decode_products, decoded, held
 from panprivacy.audit.attacks.guesses import Guesses, Truths
-from panprivacy.audit.attacks.outcome import ORDINARY, PRODUCT, Outcome, Panel, bounded_share
-from panprivacy.audit.attacks.reconstruction import Floats
-from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed, whole_numbers
-from panprivacy.coins import Coins, SystemCoins
+from panprivacy.audit.attacks.outcome import ORDINARY, PRODUCT, AttackResult, Panel, bounded_share
+from panprivacy.audit.attacks.reconstruction import RealNumbers
+from panprivacy.audit.attacks.seized import Seized, guess_from_noise, integers, tossed
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.coins import Coins, SystemCoins
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.statistic import Incidence
 
@@ -36,21 +36,21 @@ class AccurateHeavyHitters:
     weights: NDArray[np.int64]
     coins: Coins
 
-    def counts_with(self, fed: Truths) -> Floats:
-        """How many items are heavy once these are fed, to within a tenth of the root of k."""
+    def counts_with(self, fed: Truths) -> RealNumbers:
+        """Return the number of heavy items with `fed` added, within a tenth of the root of k."""
         heavy = (self.weights + WEIGHT * fed >= WEIGHT).sum(axis=1)
-        return (heavy + whole_numbers(self.coins, ERROR, len(fed))).astype(np.float32)
+        return (heavy + integers(self.coins, ERROR, len(fed))).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeizedIncidence:
-    """The state of an `Incidence`, run forward by whoever took it, with coins of his own."""
+    """The state of an `Incidence`, run forward by the intruder with coins of the intruder's own."""
 
     seized: Seized[IncidencePlan]
     coins: Coins
 
-    def counts_with(self, fed: Truths) -> Floats:
-        """Add to the counters of those who are fed, and read how many are heavy."""
+    def counts_with(self, fed: Truths) -> RealNumbers:
+        """Add to the counters of the people who are fed, and read the number of heavy ones."""
         plan, counts = self.seized.plan, []
         heavy = np.flatnonzero(plan.states.at_least(WEIGHT).scores)
         votes = sum(np.roll(plan.law.kernel(), state) for state in heavy)
@@ -61,7 +61,7 @@ class SeizedIncidence:
         return np.array(counts, np.float32)
 
 
-def attack(epsilon: Fraction | float) -> Outcome:
+def attack(epsilon: Fraction | float) -> AttackResult:
     """Decode 1,000 bits from an accurate count of heavy hitters, and from an `Incidence`."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, PEOPLE)
@@ -84,11 +84,11 @@ def attack(epsilon: Fraction | float) -> Outcome:
         Panel("accurate\nheavy hitters", ORDINARY, ordinary),
         Panel(f"Incidence,\nat least {WEIGHT}", PRODUCT, ours),
     )
-    return Outcome("heavy-hitters", float(total), findings, panels)
+    return AttackResult("heavy-hitters", float(total), findings, panels)
 
 
 def seize(epsilon: Fraction, came: Truths) -> Seized[IncidencePlan]:
-    """The state of an `Incidence` after each of these people came so often as to be heavy."""
+    """Return the state of an `Incidence` after each of these people came until heavy."""
     visits = Incidence(universe=len(came), bound=2 * WEIGHT, epsilon=epsilon)
     people = np.flatnonzero(came)
     visits.update(people, np.full(len(people), WEIGHT))

@@ -1,4 +1,4 @@
-"""What an attack found: its measured numbers beside their bounds, and the verdict."""
+"""Results of an attack: the measured numbers beside their bounds, and the verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One number of the program that is attacked, and the same in a sentence.
+    """A number of the attacked program, with a sentence that states it.
 
     Args:
         kind: "ordinary" for one that is to fall, "product" for ours, which is to hold, or
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """What an intruder says about everybody, to be drawn; the kind is as in `Finding`."""
+    """Guesses of an intruder about all people, for a picture; `kind` is as in `Finding`."""
 
     title: str
     kind: str
@@ -47,8 +47,8 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What an attack found; `epsilon` is that of the programs that are to hold."""
+class AttackResult:
+    """The result of an attack; `epsilon` is that of the programs that should resist."""
 
     name: str
     epsilon: float
@@ -82,12 +82,12 @@ class Outcome:
 def fallen(
     target: str, figure: str, measured: float, sentence: str, *, least: float = 1.0
 ) -> Finding:
-    """An ordinary program, from which the intruder is to get at least so much."""
+    """Return an ordinary program, from which the intruder is to get at least so much."""
     return Finding(target, ORDINARY, figure, measured, None, None, measured >= least, sentence)
 
 
 def bounded_share(target: str, guesses: Guesses, epsilon: Fraction, sentence: str) -> Finding:
-    """Ours: the share of right guesses beside the most that epsilon allows."""
+    """Return our share of right guesses beside the most that epsilon allows."""
     bound, limit = _bounds(guesses, epsilon)
     held = guesses.share <= limit
     return Finding(
@@ -96,13 +96,13 @@ def bounded_share(target: str, guesses: Guesses, epsilon: Fraction, sentence: st
 
 
 def bounded_advantage(target: str, guesses: Guesses, epsilon: Fraction, sentence: str) -> Finding:
-    """Ours: right less wrong guesses beside `(e**epsilon - 1)/(e**epsilon + 1)`."""
+    """Return our right less wrong guesses beside `(e**epsilon - 1)/(e**epsilon + 1)`."""
     bound, limit = (2 * share - 1 for share in _bounds(guesses, epsilon))
     held = guesses.advantage <= limit
     return Finding(target, PRODUCT, "advantage", guesses.advantage, bound, limit, held, sentence)
 
 
 def _bounds(guesses: Guesses, epsilon: Fraction) -> tuple[float, float]:
-    """The share that epsilon allows, and the same with the slack of so many guesses."""
+    """Return the share that epsilon allows, and the same with the slack for `n` guesses."""
     bound, people = right_probability(epsilon), len(guesses.came)
     return bound, upper_quantile(people, bound, FALSE_ALARM) / people

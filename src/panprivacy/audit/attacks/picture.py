@@ -12,15 +12,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from panprivacy.audit.attacks.outcome import PRODUCT, Finding, Outcome, Panel
-from panprivacy.programs.pictures import draw_presence, side_by_side
+from panprivacy.audit.attacks.outcome import PRODUCT, AttackResult, Finding, Panel
+from panprivacy.intake.programs.pictures import draw_presence, side_by_side
 
 _INK = "#1b3a57"
 _FALLEN = "#c8553d"
 _BOUND = "#222222"
 
 
-def draw(outcome: Outcome, path: Path) -> None:
+def draw(outcome: AttackResult, path: Path) -> None:
     """Draw the numbers with their bounds, and what the intruder says; a PNG file."""
     widths = [1.5, *[1] * len(outcome.panels)]
     height = 2.2 + 0.42 * max(len(outcome.findings), 4)
@@ -36,7 +36,7 @@ def draw(outcome: Outcome, path: Path) -> None:
 
 
 def _draw_findings(axis: Axes, findings: tuple[Finding, ...]) -> None:
-    """A bar for each number, and a mark where its bound is: what is promised, and the slack."""
+    """Draw a bar for each number, and a mark at its bound: the promise, and the slack."""
     places = np.arange(len(findings))
     colors = [_color(one.kind) for one in findings]
     axis.barh(places, [one.measured for one in findings], 0.6, color=colors, alpha=0.85)
@@ -57,7 +57,7 @@ def _draw_findings(axis: Axes, findings: tuple[Finding, ...]) -> None:
 
 
 def _draw_panel(axis: Axes, panel: Panel) -> None:
-    """As many who came as did not, side by side: everybody spoken about, or a part of them."""
+    """Draw equally many who came and who did not, side by side: all guesses, or a part."""
     came, said = panel.guesses.came, panel.guesses.said
     cells = side_by_side(said[came], said[~came])
     draw_presence(axis, cells, panel.title, ("came", "did not come"))

@@ -5,7 +5,7 @@ came. What differs was done by people; and the noise of answers to come is known
 made.
 
 A redrawn bit may fall on its old value, so a `Density` betrays those of its users whose bit
-changed; counters, to which visits are added, betray everybody and his visits.
+changed; counters, to which visits are added, betray every person's visits.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
 from panprivacy.audit.attacks.outcome import (
     ORDINARY,
     PRODUCT,
-    Outcome,
+    AttackResult,
     Panel,
     bounded_advantage,
     fallen,
 )
 from panprivacy.audit.attacks.seized import Seized, bits_of, guess_from_noise, tossed
 from panprivacy.audit.kept_generator import KeptGenerator
-from panprivacy.coins import Coins, SystemCoins
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.coins import Coins, SystemCoins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.incidence.statistic import Incidence
 
@@ -37,7 +37,7 @@ _SEEDED = "its seed in its state"
 _FRESH = "SystemCoins"
 
 
-def attack(epsilon: Fraction | float) -> Outcome:
+def attack(epsilon: Fraction | float) -> AttackResult:
     """Replay the noise of seeded programs, and try the same on ours."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, PEOPLE)
@@ -69,7 +69,7 @@ def attack(epsilon: Fraction | float) -> Outcome:
         Panel("Incidence, its seed\nin its state", ORDINARY, Guesses(came, recovered > 0)),
         Panel(f"Density,\n{_FRESH}", PRODUCT, bits),
     )
-    return Outcome("replay", float(total), findings, panels)
+    return AttackResult("replay", float(total), findings, panels)
 
 
 def _density(epsilon: Fraction, coins: Coins) -> Density:
@@ -81,12 +81,12 @@ def _incidence(epsilon: Fraction, coins: Coins) -> Incidence:
 
 
 def _counters(statistic: Incidence) -> NDArray[np.int64]:
-    """The counter of each user, from the state."""
+    """Return the counter of each user, from the state."""
     return Seized.of(statistic, statistic.plan.table.dtype).table.astype(np.int64)
 
 
 def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses, int, int]:
-    """Whose bit differs from the one it was born with; a release without noise, and the ones."""
+    """Guess from bits that differ from the initial ones; also a noiseless count, the ones."""
     kept = KeptGenerator(seed)
     members = _density(epsilon, kept)
     members.update(np.flatnonzero(came))
@@ -100,7 +100,7 @@ def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses,
 def _replay_counters(
     epsilon: Fraction, visits: NDArray[np.int64], seed: bytes
 ) -> NDArray[np.int64]:
-    """The visits of everybody: each counter less the noise it was born with."""
+    """Return the visits of all people: each counter minus its initial noise."""
     kept = KeptGenerator(seed)
     members = _incidence(epsilon, kept)
     came = np.flatnonzero(visits)
@@ -110,7 +110,7 @@ def _replay_counters(
 
 
 def _guess_from_ours(epsilon: Fraction, came: Truths) -> tuple[Guesses, Guesses]:
-    """The best guesses from bits and from counters as they ship, where members come once."""
+    """Return the best guesses from bits and from counters as they ship, where members come once."""
     people, coins = np.flatnonzero(came), SystemCoins()
     bits, counters = _density(epsilon, coins), _incidence(epsilon, coins)
     bits.update(people)

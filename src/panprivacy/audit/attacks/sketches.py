@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.audit.attacks.guesses import Truths
-from panprivacy.hashing import hash_integers, key_words
+from panprivacy.tables.hashing import hash_integers, key_words
 
 People = NDArray[np.int64]
 Marks = tuple[NDArray[np.uint64], NDArray[np.uint8]]
 
 
 class SaltedHashes:
-    """A hash of each person, with a salt that is kept for a day: what web analytics does."""
+    """A hash of each person, with a salt that is stored for a day, as in web analytics."""
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
@@ -30,12 +30,12 @@ class SaltedHashes:
         self._held = np.union1d(self._held, _hashes(people, self._salt))
 
     def may_hold(self, people: People) -> Truths:
-        """Whether the hash of each person is kept."""
+        """Return whether the hash of each person is stored."""
         return np.isin(_hashes(people, self._salt), self._held)
 
 
 class _Sketch(ABC):
-    """So many bytes of memory, and the key of the hash; each person leaves a mark in one byte."""
+    """A sketch of some bytes and the key of its hash; each person sets a mark in one byte."""
 
     _merge: ClassVar[np.ufunc]
 
@@ -48,17 +48,17 @@ class _Sketch(ABC):
         self._merge.at(self._cells, *self._marks(people))
 
     def may_hold(self, people: People) -> Truths:
-        """Whether the mark of each person would change nothing; a no is certain."""
+        """Return whether the mark of each person would change nothing; a no is certain."""
         places, marks = self._marks(people)
         held = self._cells[places]
         return self._merge(held, marks) == held
 
     @abstractmethod
     def _marks(self, people: People) -> Marks:
-        """The place of each person, and the mark."""
+        """Return the place of each person, and the mark."""
 
 
-class Bitmap(_Sketch):
+class LinearCounting(_Sketch):
     """Linear counting: one bit for each value of a hash (Whang, Vander-Zanden, Taylor 1990)."""
 
     _merge = np.bitwise_or
@@ -74,7 +74,7 @@ class HyperLogLog(_Sketch):
     _merge = np.maximum
 
     def _marks(self, people: People) -> Marks:
-        """The register of each person, and one more than the zeros at the end of the rest."""
+        """Return the register of each person, and one more than the trailing zeros of the rest."""
         rest, places = np.divmod(_hashes(people, self._key), np.uint64(len(self._cells)))
         return places, np.bitwise_count(rest ^ (rest - np.uint64(1)))
 

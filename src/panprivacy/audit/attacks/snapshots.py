@@ -14,36 +14,36 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
 from panprivacy.audit.attacks.outcome import (
     OUTSIDE,
     PRODUCT,
+    AttackResult,
     Finding,
-    Outcome,
     Panel,
     bounded_advantage,
     bounded_share,
 )
 from panprivacy.audit.attacks.seized import bits_of, tossed
-from panprivacy.cells.bits import BitCells
-from panprivacy.coins import SystemCoins
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.statistic import Density
+from panprivacy.tables.cells.bits import BitCells
 
 PEOPLE = 100_000
 _LEAST = 1e-99
 
-Bits = NDArray[np.uint8]
-History = tuple[int, int]
+BitArray = NDArray[np.uint8]
+UserActions = tuple[int, int]
 
 _CAME, _STAYED, _LEFT = "came between", "came before and between", "came before, left between"
-_HISTORIES: dict[str, History] = {_CAME: (0, 1), _STAYED: (1, 1), _LEFT: (1, -1)}
-"""What members do before the first look and between the two: 1 to come, -1 to leave."""
+_HISTORIES: dict[str, UserActions] = {_CAME: (0, 1), _STAYED: (1, 1), _LEFT: (1, -1)}
+"""Actions of members before the first intrusion and between the two: 1 to come, -1 to leave."""
 
 
-def attack(epsilon: Fraction | float) -> Outcome:
-    """Compare two looks at one `Density`, with and without an announcement."""
+def attack(epsilon: Fraction | float) -> AttackResult:
+    """Compare two intrusions into one `Density`, with and without an announcement."""
     total = positive_fraction(epsilon=epsilon)
     came = tossed(SystemCoins(), PEOPLE)
     changed = _compare_unannounced(total, came)
@@ -67,12 +67,12 @@ def attack(epsilon: Fraction | float) -> Outcome:
         Panel("two looks,\nunannounced", OUTSIDE, changed),
         Panel("announced between\nthe two looks", PRODUCT, announced[_CAME].guesses),
     )
-    return Outcome("snapshots", float(total), tuple(findings), panels)
+    return AttackResult("snapshots", float(total), tuple(findings), panels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Looks:
-    """What two looks tell that cost what is planned: about all, and of whom bits tell most."""
+    """Guesses from two intrusions at the planned loss: about all, and by the most telling bits."""
 
     planned: Fraction
     guesses: Guesses
@@ -80,10 +80,10 @@ class Looks:
 
 
 def _two_looks(
-    members: Density, came: Truths, history: History, between: Callable[[], None]
-) -> tuple[Bits, Bits]:
-    """The bits before and after what members do between the looks."""
-    people, looks = np.flatnonzero(came), list[Bits]()
+    members: Density, came: Truths, history: UserActions, between: Callable[[], None]
+) -> tuple[BitArray, BitArray]:
+    """Return the bits before and after the actions of members between the intrusions."""
+    people, looks = np.flatnonzero(came), list[BitArray]()
     for delta in history:
         if looks:
             between()
@@ -94,14 +94,14 @@ def _two_looks(
 
 
 def _compare_unannounced(epsilon: Fraction, came: Truths) -> Guesses:
-    """Who has a bit that changed, where members come between the looks."""
+    """Guess from a changed bit that a member came between the intrusions."""
     members = Density(universe=PEOPLE, epsilon=epsilon)
     first, second = _two_looks(members, came, _HISTORIES[_CAME], lambda: None)
     return Guesses(came, first != second)
 
 
 def _compare_announced(epsilon: Fraction, came: Truths, name: str) -> Looks:
-    """The best test from both looks, by the likelihood of the two bits."""
+    """Return the best test from both intrusions, by the likelihood of the two bits."""
     members, history = Density(universe=PEOPLE, epsilon=epsilon, intrusions=1), _HISTORIES[name]
     looks = _two_looks(members, came, history, members.announce_intrusion)
     plan = members.plan
@@ -112,12 +112,12 @@ def _compare_announced(epsilon: Fraction, came: Truths, name: str) -> Looks:
 
 
 def _planned(plan: DensityPlan) -> Fraction:
-    """What both looks cost together."""
+    """Return the total privacy loss of both intrusions."""
     return plan.request.looks * plan.split.budget.state
 
 
-def _law(cells: BitCells, history: History) -> NDArray[np.float64]:
-    """The probability of each pair of bits, from the public plan."""
+def _law(cells: BitCells, history: UserActions) -> NDArray[np.float64]:
+    """Return the probability of each pair of bits, from the public plan."""
     first = _coin(float(cells.presence(0)), history[0] or -1)
     keep = float(1 + cells.gain()) / 2
     left = np.array([[keep, 1 - keep], [1 - keep, keep]])
@@ -127,7 +127,7 @@ def _law(cells: BitCells, history: History) -> NDArray[np.float64]:
 
 
 def _coin(presence: float, delta: int) -> NDArray[np.float64]:
-    """The law of a bit that was redrawn as its user came, or left or was born."""
+    """Return the law of a bit that was redrawn when its user came, or departed or at the start."""
     law = np.array([1 - presence, presence])
     return law if delta > 0 else law[::-1]
 

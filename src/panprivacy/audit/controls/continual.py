@@ -6,15 +6,17 @@ Reference: Dwork and Roth, "The Algorithmic Foundations of Differential Privacy"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, SeparateControl, revealed_by_single
 from panprivacy.audit.crashes import Restarted
+from panprivacy.audit.crashing import AGAIN_AND_AGAIN, RISING, counter_crashes, cropped_crash
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import CRASH, RELEASE, SAVE
-from panprivacy.coins import Coins
+from panprivacy.audit.streams import CRASH, RELEASE, SAVE, EventStream
+from panprivacy.audit.subject import Separate
+from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.running.statistic import RunningCount
 
@@ -22,7 +24,7 @@ _BYTES = 8
 
 
 class NoisyBeginning:
-    """Figure 12.1, one of its intervals: a sum that is born with noise, and leaves as it is."""
+    """Figure 12.1, one interval: a sum with initial noise, published without output noise."""
 
     def __init__(self, coins: Coins, epsilon: Fraction) -> None:
         self._sum = int(coins.discrete_laplace(1 / epsilon, 1)[0])
@@ -32,11 +34,11 @@ class NoisyBeginning:
         self._sum += len(events)
 
     def release(self) -> Counted:
-        """The sum, at the end of the interval."""
+        """Return the sum, at the end of the interval."""
         return Counted((self._sum,))
 
     def state(self) -> bytes:
-        """The sum."""
+        """Return the sum."""
         return self._sum.to_bytes(_BYTES, "little", signed=True)
 
 
@@ -52,7 +54,7 @@ class DelayedUpdates:
         self._count += len(events)
 
     def state(self) -> bytes:
-        """The count and the threshold."""
+        """Return the count and the threshold."""
         kept = self._count, self._threshold
         return b"".join(one.to_bytes(_BYTES, "little", signed=True) for one in kept)
 
@@ -62,7 +64,7 @@ class CountersInATree:
 
     Args:
         coins: source of all randomness.
-        epsilon: of each register.
+        epsilon: epsilon of each register.
         levels: how many an event is in; there are `2**(levels - 1)` counters.
     """
 
@@ -79,7 +81,7 @@ class CountersInATree:
                 node //= 2
 
     def state(self) -> bytes:
-        """The registers."""
+        """Return the registers."""
         return self._registers.tobytes()
 
 
@@ -94,12 +96,12 @@ class CountedMistakes:
         self._counts += len(outcomes)
 
     def state(self) -> bytes:
-        """The counts."""
+        """Return the counts."""
         return self._counts.tobytes()
 
 
 class KeptThreshold:
-    """Slides 58 to 60 around a density: a noisy threshold that is kept until it is reached."""
+    """Slides 58 to 60 around a density: a noisy threshold that is stored until it is crossed."""
 
     def __init__(self, coins: Coins, epsilon: Fraction) -> None:
         self._density = Density(universe=2, epsilon=epsilon, coins=coins)
@@ -107,18 +109,42 @@ class KeptThreshold:
         self.update = self._density.update
 
     def release(self) -> Counted:
-        """Whether the ones have reached the threshold."""
+        """Return whether the ones have reached the threshold."""
         ones = self._density.state()[-1].bit_count()  # the table is the last byte
         return Counted((int(ones >= self._threshold),))
 
     def state(self) -> bytes:
-        """The table and the threshold."""
+        """Return the table and the threshold."""
         kept = self._threshold.to_bytes(_BYTES, "little", signed=True)
         return self._density.state() + kept
 
 
 def _running_count(coins: Coins) -> RunningCount:
     return RunningCount(horizon=1, epsilon=1, coins=coins)
+
+
+def _claiming_less(
+    name: str,
+    says: str,
+    like: Callable[[Fraction], Separate],
+    pair: tuple[EventStream, EventStream],
+    *,
+    claimed: int,
+    true_loss: float,
+) -> SeparateControl:
+    """Return a control that claims less than the product with the same program."""
+    return SeparateControl(
+        name=name,
+        says=says,
+        make=lambda coins: like(Fraction(1)).make(coins),
+        claimed=Fraction(claimed),
+        streams=[pair[0]],
+        users=((0, 0),),
+        adjacency="event",
+        pair=pair,
+        true_loss=true_loss,
+        like=lambda: like(Fraction(1)),
+    )
 
 
 CONTINUAL = (
@@ -144,13 +170,32 @@ CONTINUAL = (
         pair=([SAVE, [0], CRASH, RELEASE], [SAVE, [], CRASH, RELEASE]),
         true_loss=2.0,
     ),
-    shown_by_one(
+    _claiming_less(
+        "sketch-crash-for-nothing",
+        "a running cropped sum that claims epsilon over a crash",
+        cropped_crash,
+        (RISING[0], [*RISING[0][:2], [], *RISING[0][3:]]),
+        claimed=1,
+        true_loss=1.21898,
+    ),
+    _claiming_less(
+        "second-crash-for-nothing",
+        "a counter that claims over two crashes what it loses with one",
+        counter_crashes,
+        (
+            AGAIN_AND_AGAIN[0],
+            [step if isinstance(step, str) else [] for step in AGAIN_AND_AGAIN[0]],
+        ),
+        claimed=3,
+        true_loss=4.0,
+    ),
+    revealed_by_single(
         "n3",
         "a noisy threshold hides no exact count that is kept beside it",
         lambda coins: DelayedUpdates(coins, Fraction(1), delay=1),
         claimed=Fraction(2),
     ),
-    shown_by_one(
+    revealed_by_single(
         "n4-tree",
         "an event is in a register of each level of a tree of counters: two levels cost 2 epsilon",
         lambda coins: CountersInATree(coins, Fraction(1), levels=2),
@@ -158,7 +203,7 @@ CONTINUAL = (
         true_loss=2.0,
         tail=2,
     ),
-    shown_by_one(
+    revealed_by_single(
         "n4-experts",
         "the outcome of a round moves the counts of all experts: three of them cost 3 epsilon",
         lambda coins: CountedMistakes(coins, Fraction(1), experts=3),

@@ -1,23 +1,24 @@
-"""What a control is."""
+"""The base class of controls: programs that the audit must catch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import TAIL, EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss, exact_loss
+from panprivacy.audit.exact.separate import SeparateLoss, separate_loss
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.audit.subject import Subject, SubjectKind
+from panprivacy.audit.streams import RELEASE, EventStream
+from panprivacy.audit.subject import Losses, Separate, Subject, SubjectKind
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A release of a printed algorithm: the noised numbers."""
+    """A release of a printed algorithm: the noisy numbers."""
 
     counts: tuple[int, ...]
 
@@ -33,12 +34,12 @@ class Control(Subject):
     """
 
     kind: SubjectKind = field(default="control", init=False)
-    pair: tuple[Stream, Stream]
+    pair: tuple[EventStream, EventStream]
     true_loss: float = math.inf
     refused: str = ""
 
-    def shown(self) -> Loss:
-        """The exact loss on the pair.
+    def measured_loss(self) -> Loss:
+        """Return the exact loss on the pair.
 
         Raises:
             LeakError: it is one of those.
@@ -46,7 +47,27 @@ class Control(Subject):
         return exact_loss(self.make, *self.pair, coins=self.coins)
 
 
-def shown_by_one(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeparateControl(Control):
+    """A control whose view comes apart.
+
+    Args:
+        like: makes a subject with the same program.
+    """
+
+    like: Callable[[], Separate]
+
+    def measured_loss(self) -> SeparateLoss:
+        """Return the exact loss on the pair."""
+        return separate_loss(self.like().program, [self.pair])
+
+    def losses(self) -> Losses:
+        """Return the worst loss over all streams, for the adjacency of the claim."""
+        like = replace(self.like(), streams=self.streams)
+        return like.losses()
+
+
+def revealed_by_single(
     name: str,
     says: str,
     make: Callable[[EnumeratedCoins], Audited],
@@ -57,7 +78,7 @@ def shown_by_one(
     tail: int = TAIL,
     refused: str = "",
 ) -> Control:
-    """A control that a single appearance shows, after so many releases."""
+    """Return a control that a single appearance reveals after some releases."""
     published = [RELEASE] * releases
     return Control(
         name=name,

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, revealed_by_single
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.streams import RELEASE
-from panprivacy.coins import Coins
+from panprivacy.privacy.coins import Coins
 
 _ONE = 1 << 40
 """Weights of laws are multiples of 1/_ONE of the smallest, rounded towards less loss."""
@@ -24,7 +24,7 @@ _ONE = 1 << 40
 class CroppedMoment:
     """Algorithm 2: counters modulo 2 tau, each user's updates times a weight of 1 to 2.
 
-    Everything is on a grid, with so many cells between two whole numbers: printed with real
+    Everything is on a grid, with `grid` cells between two whole numbers: printed with real
     numbers, whose low digits leak.
     """
 
@@ -44,17 +44,17 @@ class CroppedMoment:
             self._counters[user] = moved % self._modulus
 
     def release(self) -> Counted:
-        """The sum of the counters, with noise of scale 2 tau/epsilon."""
+        """Return the sum of the counters, with noise of scale 2 tau/epsilon."""
         noise = self._coins.discrete_laplace(self._scale, 1)
         return Counted((int(self._counters.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
-        """The weights and the counters."""
+        """Return the weights and the counters."""
         return bytes(self._weights) + self._counters.astype(np.uint8).tobytes()
 
 
 class ManyPrimes:
-    """Incidence counting: for each prime a counter of both users, each with the whole epsilon."""
+    """Incidence counting: for each prime a counter of both users, each with all of epsilon."""
 
     def __init__(self, coins: Coins, epsilon: float, primes: Sequence[int]) -> None:
         self._primes, self._tables = primes, []
@@ -70,7 +70,7 @@ class ManyPrimes:
                 table[user] = (table[user] + 1) % prime
 
     def state(self) -> bytes:
-        """All counters."""
+        """Return the bytes of all counters."""
         return b"".join(table.astype(np.uint8).tobytes() for table in self._tables)
 
 
@@ -86,7 +86,7 @@ COUNTERS = (
         pair=([[(0, 3)], [(0, 5)], RELEASE], [[(1, 3)], [(1, 5)], RELEASE]),
         true_loss=2 + 13 / 8,
     ),
-    shown_by_one(
+    revealed_by_single(
         "n1",
         "a counter for each of L primes costs L epsilon, printed as epsilon",
         lambda coins: ManyPrimes(coins, 1, primes=(3, 5)),

@@ -14,20 +14,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, revealed_by_single
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.coins import Coins
-from panprivacy.published.redrawn import Laws, RedrawnCells
+from panprivacy.papers.published.redrawn import CellLaws, RedrawnCells
+from panprivacy.privacy.coins import Coins
 
 
 class PrintedBits:
     """The cells of the published classes with constants as printed, and noise on their sum.
 
     Args:
-        absent: how likely a bit is 1 before its user appears.
+        absent: probability that a bit is 1 before its user appears.
         present: the same after that.
         unit: what a bit counts for.
-        scale: of the noise.
+        scale: scale of the noise.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class PrintedBits:
         scale: Fraction = Fraction(1),
     ) -> None:
         self._coins, self._unit, self._scale = coins, unit, scale
-        self._cells = RedrawnCells(2, Laws.of_bits(absent, present))
+        self._cells = RedrawnCells(2, CellLaws.of_bits(absent, present))
         self._table = self._cells.born(coins)
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:
@@ -47,12 +47,12 @@ class PrintedBits:
         self._cells.update(self._table, [np.array(users, np.int64)], None, 0, self._coins)
 
     def release(self) -> Counted:
-        """The sum of the bits, with noise."""
+        """Return the sum of the bits, with noise."""
         noise = self._coins.discrete_laplace(self._scale, 1)
         return Counted((self._unit * int(self._table.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
-        """The bits."""
+        """Return the bits."""
         return self._table.tobytes()
 
 
@@ -79,11 +79,11 @@ class DistinctSampling:
                 self._add(user, self._present)
 
     def state(self) -> bytes:
-        """The sample, its level and the key."""
+        """Return the sample, its level and the key."""
         return self._key + bytes([self._level, *sorted(self._sample)])
 
     def _hash(self, user: int) -> int:
-        """The level of a user: l and above for one in 2**l."""
+        """Return the level of a user: l and above for one in 2**l."""
         digest = hashlib.blake2b(bytes([user]), key=self._key, digest_size=8).digest()
         number = int.from_bytes(digest)
         return (number & -number).bit_length() - 1
@@ -105,7 +105,7 @@ OFF_CENTRE = Fraction(4, 5)
 OFTEN = 20
 
 DENSITY = (
-    shown_by_one(
+    revealed_by_single(
         "d1-algorithm-1",
         "output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
         lambda coins: PrintedBits(coins, HALF, HALF + TENTH / 4, unit=4),
@@ -114,7 +114,7 @@ DENSITY = (
         releases=1,
         tail=8,
     ),
-    shown_by_one(
+    revealed_by_single(
         "d1-algorithm-2",
         "output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
         lambda coins: PrintedBits(coins, (1 - T) / 2, (1 + T) / 2, scale=T / TENTH),
@@ -122,7 +122,7 @@ DENSITY = (
         true_loss=1.47,
         releases=1,
     ),
-    shown_by_one(
+    revealed_by_single(
         "d2",
         "bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
         lambda coins: PrintedBits(coins, OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF)),
@@ -138,7 +138,7 @@ DENSITY = (
         pair=([[0]] * OFTEN, [[]] * OFTEN),
         true_loss=14.9,
     ),
-    shown_by_one(
+    revealed_by_single(
         "r1",
         "bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
         lambda coins: PrintedBits(coins, HALF, HALF + TENTH),

@@ -15,19 +15,19 @@ from panprivacy.audit.exact.approximate import WholeViews
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.ideal import device_of
-from panprivacy.audit.streams import RELEASE, Stream
+from panprivacy.audit.streams import RELEASE, EventStream
 from panprivacy.audit.subject import Losses
-from panprivacy.coins import SecretCoins
-from panprivacy.federated.bits import Reporting
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import entries
-from panprivacy.guarantee import randomised_response
+from panprivacy.devices.federated.bits import Reporting
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.devices.federated.rows import entries
+from panprivacy.privacy.coins import SecretCoins
+from panprivacy.privacy.guarantee import randomised_response
 
 if TYPE_CHECKING:
-    from panprivacy.federated.elgamal import Encryption, SumEncryption
+    from panprivacy.devices.federated.elgamal import Encryption, SumEncryption
 
 
 class OtherCoin(CountNonZero, frozen=True, kw_only=True, tag="printed-5"):
@@ -45,7 +45,7 @@ class EachByItself(Histogram, frozen=True, kw_only=True, tag="printed-11"):
 
     @property
     def reporting(self) -> Reporting:
-        """Each bit has all of epsilon_0."""
+        """The reporting of each bit with all of epsilon_0."""
         present = randomised_response(self.epsilon_0)
         return Reporting(present, 1 - present)
 
@@ -54,7 +54,7 @@ class NarrowNoise(Mean, frozen=True, kw_only=True, tag="printed-4"):
     """Algorithm 4: noise of variance `most sigma**2`, where `variance` is `most**2 sigma**2`."""
 
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
-        """The number of events with noise as printed."""
+        """Return the number of events with noise as printed."""
         drawn = coins.discrete_gaussian(self.variance / self.most, 1)
         noise = encryption.encrypt(drawn.tolist(), coins)
         terms = [*entries(row, encryption.entry_bytes), noise]
@@ -67,17 +67,17 @@ class ApproximateControl(Control):
     """A control whose claim has a delta.
 
     Args:
-        delta: of the claim.
+        delta: delta of the claim.
     """
 
     delta: Fraction
 
     def losses(self) -> Losses:
-        """The worst loss over all streams at the delta, for each adjacency."""
+        """Return the worst loss over all streams at the delta, for each adjacency."""
         return self.losses_at(self.delta)
 
-    def shown(self) -> Loss:
-        """The loss on the pair, at the delta."""
+    def measured_loss(self) -> Loss:
+        """Return the loss on the pair, at the delta."""
         views = WholeViews(self.make, self.coins)
         return views.worst([self.pair], claimed=self.claimed, delta=self.delta)
 
@@ -88,7 +88,7 @@ OF_A_MEAN: Final = Promise(epsilon=Fraction(1), delta=Fraction(1, 1000))
 MOST: Final = 2
 
 
-def _all_and_none(ticks: int) -> tuple[Stream, Stream]:
+def _all_and_none(ticks: int) -> tuple[EventStream, EventStream]:
     return [[0]] * ticks + [RELEASE], [[]] * ticks + [RELEASE]
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, revealed_by_single
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.kept_generator import KeptGenerator
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import PlainSums, TwoShards
-from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.coins import Coins
-from panprivacy.local.response import RandomisedResponse
+from panprivacy.audit.streams import RELEASE, EventStream
+from panprivacy.papers.local.response import RandomisedResponse
+from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.release import Release
 
@@ -34,23 +34,23 @@ class Program:
         self._density.update(users)
 
     def release(self) -> object:
-        """The answer."""
+        """Return the answer."""
         return self._density.release()
 
     def state(self) -> bytes:
-        """What an intruder finds."""
+        """Return the state that an intruder finds."""
         return self._density.state()
 
 
 class SeededGenerator(Program):
-    """Keeps its generator: whoever has the seed draws the noise again."""
+    """Generator in the state: an intruder with its seed draws the noise again."""
 
     def __init__(self, coins: Coins) -> None:
         self._generator = KeptGenerator(coins.key(32))
         super().__init__(self._generator)
 
     def state(self) -> bytes:
-        """The bits, and the generator."""
+        """Return the bits, and the generator."""
         return super().state() + self._generator.seed + self._generator.calls.to_bytes(8)
 
 
@@ -67,12 +67,12 @@ class RowCounter(Program):
         self._count += len(users)
 
     def state(self) -> bytes:
-        """The bits, and what is counted beside them."""
+        """Return the bits, and what is counted beside them."""
         return super().state() + self._count.to_bytes(8)
 
 
 class ExactCounter(RowCounter):
-    """Counts exactly as well, and adds noise only when it is asked."""
+    """An exact count, which adds noise only at a release."""
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:
         """Count the users twice."""
@@ -93,28 +93,28 @@ class PlainCheckpoint(Program):
         super().update(users)
 
     def state(self) -> bytes:
-        """The bits, and the file: bits that differ were redrawn."""
+        """Return the bits, and the file: bits that differ were redrawn."""
         return self._file + super().state()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerWithError:
-    """An answer with the standard error that is shown beside it."""
+    """An answer with the standard error displayed beside it."""
 
     answer: Release
     error: float
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The noised counts."""
+        """The noisy counts."""
         return self.answer.counts
 
 
 class RawInterval(Program):
-    """Computes the error bar from the table, in place of the noised count."""
+    """Computes the error bar from the table, in place of the noisy count."""
 
     def release(self) -> AnswerWithError:
-        """The noised answer, and an error bar that has no noise."""
+        """Return the noisy answer, and an error bar that has no noise."""
         ones = self._density.state()[-1].bit_count()  # the table is the last byte
         return AnswerWithError(self._density.release(), math.sqrt((ones + 1) * (3 - ones)))
 
@@ -123,12 +123,12 @@ class RowInterval(RowCounter):
     """Adds the number of rows to the width of its interval, and shows them nowhere else."""
 
     def release(self) -> Release:
-        """The noised answer, with ends that are too far apart."""
+        """Return the noisy answer, with ends that are too far apart."""
         answer = self._density.release()
         return replace(answer, high=answer.high + self._count)
 
     def state(self) -> bytes:
-        """The bits alone."""
+        """Return the bits alone."""
         return self._density.state()
 
 
@@ -140,7 +140,7 @@ class TrustingComposite(Program):
 
 
 def generous(*, releases: int, coins: Coins, **_told: object) -> Density:
-    """A factory that has an epsilon of its own."""
+    """Return a factory that has an epsilon of its own."""
     return Density(universe=2, epsilon=2, releases=releases, coins=coins)
 
 
@@ -151,27 +151,29 @@ class RefusingOracle:
         self._coins, self._record = coins, 1
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:
-        """Each event makes the record larger."""
+        """Add one entry to the record for each event."""
         self._record += len(users)
 
     def release(self) -> Counted:
-        """1 and the report; 0 where it is refused."""
+        """Return 1 and the report; 0 where it is refused."""
         asked = RandomisedResponse(2, 1)
         (report,) = asked.randomise([min(self._record, 1)], self._coins).tolist()
         return Counted((1, report) if self._record < asked.values else (0, 0))
 
     def state(self) -> bytes:
-        """Nothing: the device keeps its record to itself."""
+        """Return nothing: the record stays on the device."""
         return b""
 
 
 _ONE = [(0, 0, 1)], [(0, 0, -1)], RELEASE, RELEASE
 _BOTH = [(0, 0, 1), (0, 1, 1)], [(0, 0, -1), (0, 1, -1)], RELEASE, RELEASE
-_NOBODY: Stream = [[], [], RELEASE, RELEASE]
+_NOBODY: EventStream = [[], [], RELEASE, RELEASE]
 
 
-def _shards(name: str, says: str, kind: type[TwoShards], stream: Stream, loss: float) -> Control:
-    """Two shards; a user comes to one or both of them and leaves, they contribute, an answer."""
+def _shards(
+    name: str, says: str, kind: type[TwoShards], stream: EventStream, loss: float
+) -> Control:
+    """Return a control of two shards: a user comes and departs, they contribute, an answer."""
     return Control(
         name=name,
         says=says,
@@ -184,7 +186,7 @@ def _shards(name: str, says: str, kind: type[TwoShards], stream: Stream, loss: f
     )
 
 
-_certain = partial(shown_by_one, claimed=Fraction(1))
+_certain = partial(revealed_by_single, claimed=Fraction(1))
 
 PROGRAMS = (
     _certain("seeded-generator", "a generator that stays in memory", SeededGenerator),

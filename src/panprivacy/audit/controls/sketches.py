@@ -13,34 +13,34 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, revealed_by_single
 from panprivacy.audit.controls.counters import CroppedMoment
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.streams import RELEASE
-from panprivacy.coins import Coins
+from panprivacy.privacy.coins import Coins
 
 _ONE = 1 << 40
 _BYTES = 4
 
-Point = tuple[int, ...]
+SketchPoint = tuple[int, ...]
 
 
 class NoisySketch:
-    """Algorithm 1: a sketch that is born with one of some points, the likelier the nearer to 0.
+    """Algorithm 1: a sketch with a random initial point, the likelier the nearer to 0.
 
     Args:
         coins: source of randomness.
         matrix: a row for each user.
-        noise: of each point of the range its distance from 0.
+        noise: distance from 0 of each point of the range.
         epsilon: a point of distance d has weight `exp(-epsilon d/4)`.
-        modulus: of the sketch; None for whole numbers, as printed.
+        modulus: modulus of the sketch; None for whole numbers, as printed.
     """
 
     def __init__(
         self,
         coins: Coins,
-        matrix: Sequence[Point],
-        noise: Mapping[Point, int],
+        matrix: Sequence[SketchPoint],
+        noise: Mapping[SketchPoint, int],
         epsilon: Fraction,
         modulus: int | None = None,
     ) -> None:
@@ -55,24 +55,24 @@ class NoisySketch:
             self._sketch = self._sum(self._sketch, [delta * entry for entry in self._matrix[user]])
 
     def release(self) -> Counted:
-        """The sketch with noise of the same law; the median is a function of it."""
+        """Return the sketch with noise of the same law; the median is a function of it."""
         return Counted(self._sum(self._sketch, self._drawn()))
 
     def state(self) -> bytes:
-        """The sketch."""
+        """Return the sketch."""
         return b"".join(entry.to_bytes(_BYTES, "little", signed=True) for entry in self._sketch)
 
-    def _drawn(self) -> Point:
+    def _drawn(self) -> SketchPoint:
         return self._points[int(self._coins.categorical(self._law, 1)[0])]
 
-    def _sum(self, one: Sequence[int], other: Sequence[int]) -> Point:
+    def _sum(self, one: Sequence[int], other: Sequence[int]) -> SketchPoint:
         sums = (first + second for first, second in zip(one, other, strict=True))
         return tuple(entry if self._modulus is None else entry % self._modulus for entry in sums)
 
 
-def _in_the_box(matrix: Sequence[Point], most: int) -> dict[Point, int]:
-    """The sketches of all states from -most to most, and how many are not 0 at least."""
-    noise: dict[Point, int] = {}
+def _in_the_box(matrix: Sequence[SketchPoint], most: int) -> dict[SketchPoint, int]:
+    """Return the sketches of all states from -most to most, and how many are not 0 at least."""
+    noise: dict[SketchPoint, int] = {}
     for states in itertools.product(range(-most, most + 1), repeat=len(matrix)):
         point = tuple(map(int, np.array(states) @ np.array(matrix)))
         distance = sum(map(bool, states))
@@ -93,27 +93,27 @@ class TwoMoments:
             run.update([0] * len(users), given)
 
     def release(self) -> Counted:
-        """Both sums."""
+        """Return both sums."""
         return Counted(tuple(run.release().counts[0] for run in self._runs))
 
     def state(self) -> bytes:
-        """Both counters."""
+        """Return both counters."""
         return b"".join(run.state() for run in self._runs)
 
 
-_FAR_APART: Sequence[Point] = [(1,), (10,)]
-_THEMSELVES: Sequence[Point] = [(1, 0), (0, 1)]
+_FAR_APART: Sequence[SketchPoint] = [(1,), (10,)]
+_THEMSELVES: Sequence[SketchPoint] = [(1, 0), (0, 1)]
 _MODULO_3 = {point: sum(map(bool, point)) for point in itertools.product(range(3), repeat=2)}
 _COMES_TWICE = [[(0, 1)], [(0, 1)], RELEASE]
 
 SKETCHES = (
-    shown_by_one(
+    revealed_by_single(
         "m7",
         "noise from the rows of the matrix alone: updates lead out of them",
         lambda coins: NoisySketch(coins, _FAR_APART, dict.fromkeys(_FAR_APART, 1), Fraction(1)),
         claimed=Fraction(1),
     ),
-    shown_by_one(
+    revealed_by_single(
         "m8",
         "noise from the sketches of states in a box: updates lead out of it",
         lambda coins: NoisySketch(coins, _FAR_APART, _in_the_box(_FAR_APART, 2), Fraction(1)),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from panprivacy.audit.controls.control import Control, shown_by_one
+from panprivacy.audit.controls.control import Control, revealed_by_single
 from panprivacy.audit.controls.programs import AnswerWithError, Program
 from panprivacy.audit.exact.coins import EnumeratedCoins
 
@@ -62,10 +62,10 @@ class Leaving(Program):
 
 
 class RawBeyondTheTail(Program):
-    """Shows the table in place of an answer that looks like nonsense."""
+    """A program that publishes the table in place of an answer that looks like nonsense."""
 
     def release(self) -> AnswerWithError:
-        """The noised answer, and a hundred times the raw count if noise is far out."""
+        """Return the noisy answer, and a hundred times the raw count if noise is far out."""
         ones = self._density.state()[-1].bit_count()  # the table is the last byte
         answer = self._density.release()
         return AnswerWithError(answer, 100 * ones if abs(answer.counts[0]) > _FAR else 0)
@@ -74,7 +74,7 @@ class RawBeyondTheTail(Program):
 _FAR = 40
 
 
-_refused = functools.partial(shown_by_one, claimed=Fraction(1), releases=1)
+_refused = functools.partial(revealed_by_single, claimed=Fraction(1), releases=1)
 
 
 def _leaving(name: str, says: str, leave: Callable[[Sequence[int]], None], refused: str) -> Control:

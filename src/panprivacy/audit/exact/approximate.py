@@ -13,13 +13,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from panprivacy.audit.exact.chain import Audited, Chain, Point
+from panprivacy.audit.exact.chain import Audited, Chain, ReachedState
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.exact.numbers import exp, ln
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, checked, take
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, EventStream, checked, take
+from panprivacy.errors import allow_noise
 
-View = tuple[Any, ...]
+AnswerView = tuple[Any, ...]
 
 
 class WholeViews:
@@ -29,17 +30,21 @@ class WholeViews:
 
     Args:
         make: makes the program with the coins that it is given.
-        coins: for the tail; what lies beyond twice of it is not walked, and `Loss.set_aside`.
+        coins: enumerated coins for the tail; outcomes beyond twice the tail go to `Loss.set_aside`.
     """
 
     def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
         self._make, self._coins = make, coins
-        self._laws: dict[str, Mapping[View, Fraction]] = {}
+        self._laws: dict[str, Mapping[AnswerView, Fraction]] = {}
 
     def worst(
-        self, pairs: Iterable[tuple[Stream, Stream]], *, claimed: Fraction, delta: Fraction
+        self,
+        pairs: Iterable[tuple[EventStream, EventStream]],
+        *,
+        claimed: Fraction,
+        delta: Fraction,
     ) -> Loss:
-        """The worst loss of any event, once `delta` of its probability is given away.
+        """Return the worst loss of any event, once `delta` of its probability is given away.
 
         For each pair the event is the one that tells most at the claimed epsilon: all views that
         are more than `e**claimed` times as likely under one stream as under the other. So the
@@ -53,14 +58,15 @@ class WholeViews:
         ]
         return max(found, key=lambda loss: loss.epsilon)
 
-    def _law(self, stream: Stream) -> Mapping[View, Fraction]:
+    def _law(self, stream: EventStream) -> Mapping[AnswerView, Fraction]:
         name = repr(stream)
         if name not in self._laws:
             self._laws[name] = self._walked(stream)
         return self._laws[name]
 
-    def _walked(self, stream: Stream) -> Mapping[View, Fraction]:
-        views: dict[View, Fraction] = defaultdict(Fraction)
+    @allow_noise()
+    def _walked(self, stream: EventStream) -> Mapping[AnswerView, Fraction]:
+        views: dict[AnswerView, Fraction] = defaultdict(Fraction)
         for _ in self._coins:
             program = self._make(self._coins)
             seen: list[Any] = []
@@ -74,7 +80,7 @@ class WholeViews:
 
 
 class OneLook:
-    """The laws of all that is released and of one state, for every moment at which it may be seen.
+    """The laws of all releases and of one state, for every moment of an intrusion.
 
     States at announced intrusions are seen as well. What follows from the same survivors is walked
     once.
@@ -86,34 +92,35 @@ class OneLook:
 
     def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
         self._chain = Chain(make, coins)
-        self._laws: dict[str, Mapping[View, Fraction]] = {}
+        self._laws: dict[str, Mapping[AnswerView, Fraction]] = {}
 
     def worst(
         self,
-        pairs: Iterable[tuple[Stream, Stream]],
+        pairs: Iterable[tuple[EventStream, EventStream]],
         *,
         claimed: Fraction,  # noqa: ARG002 - as for WholeViews
         delta: Fraction,
     ) -> Loss:
-        """The least epsilon that holds for every event and moment at this delta."""
+        """Return the least epsilon that holds for every event and moment at this delta."""
         found = []
         for pair in pairs:
             for one, other in (checked(*pair), checked(*pair)[::-1]):
                 announced = [place + 1 for place, step in enumerate(one) if step == ANNOUNCE]
                 for look in range(max(announced, default=0), len(one) + 1):
                     laws = self._law(one, look), self._law(other, look)
-                    loss = _least(one, other, *laws, delta)
+                    loss = _deciding_loss(one, other, *laws, delta)
                     found.append(replace(loss, after_step=look))
         return max(found, key=lambda loss: loss.epsilon)
 
-    def _law(self, stream: Stream, look: int) -> Mapping[View, Fraction]:
+    def _law(self, stream: EventStream, look: int) -> Mapping[AnswerView, Fraction]:
         name = repr((stream, look))
         if name not in self._laws:
             self._laws[name] = self._walked(stream, look)
         return self._laws[name]
 
-    def _walked(self, stream: Stream, look: int) -> Mapping[View, Fraction]:
-        law: dict[tuple[Point, View], Fraction] = defaultdict(Fraction)
+    @allow_noise()
+    def _walked(self, stream: EventStream, look: int) -> Mapping[AnswerView, Fraction]:
+        law: dict[tuple[ReachedState, AnswerView], Fraction] = defaultdict(Fraction)
         for birth in self._chain.births():
             law[birth.point, ()] += birth.probability
         for place, step in enumerate([*stream, None]):
@@ -121,26 +128,26 @@ class OneLook:
                 law = _added(law, lambda point: point.state)
             if step is None:
                 break
-            grown: dict[tuple[Point, View], Fraction] = defaultdict(Fraction)
+            grown: dict[tuple[ReachedState, AnswerView], Fraction] = defaultdict(Fraction)
             for (point, view), mass in law.items():
                 for move in self._chain.after(point, step):
-                    told = () if move.published is None else (move.published.shown(),)
+                    told = () if move.published is None else (move.published.public_view(),)
                     grown[move.point, (*view, *told)] += mass * move.probability
             law = grown
-        views: dict[View, Fraction] = defaultdict(Fraction)
+        views: dict[AnswerView, Fraction] = defaultdict(Fraction)
         for (_, view), mass in law.items():
             views[view] += mass
         return views
 
 
-def _least(
-    stream: Stream,
-    neighbour: Stream,
-    law: Mapping[View, Fraction],
-    other: Mapping[View, Fraction],
+def _deciding_loss(
+    stream: EventStream,
+    neighbour: EventStream,
+    law: Mapping[AnswerView, Fraction],
+    other: Mapping[AnswerView, Fraction],
     delta: Fraction,
 ) -> Loss:
-    """The loss of the event that decides: views join it from those that tell most downwards.
+    """Return the loss of the event that decides: views join it from those that tell most downwards.
 
     With `e**epsilon` between the ratio of the last view in it and that of the next one, what it has
     beyond `e**epsilon` times its probability under the neighbour is delta.
@@ -164,17 +171,17 @@ def _least(
 
 
 def _added(
-    law: Mapping[tuple[Point, View], Fraction], seen: Callable[[Point], object]
-) -> dict[tuple[Point, View], Fraction]:
-    """The same law, with more of each point seen."""
+    law: Mapping[tuple[ReachedState, AnswerView], Fraction], seen: Callable[[ReachedState], object]
+) -> dict[tuple[ReachedState, AnswerView], Fraction]:
+    """Return the same law, with more of the view added to each point."""
     return {(point, (*view, seen(point))): mass for (point, view), mass in law.items()}
 
 
 def _compared(
-    stream: Stream,
-    neighbour: Stream,
-    law: Mapping[View, Fraction],
-    other: Mapping[View, Fraction],
+    stream: EventStream,
+    neighbour: EventStream,
+    law: Mapping[AnswerView, Fraction],
+    other: Mapping[AnswerView, Fraction],
     factor: Fraction,
     delta: Fraction,
 ) -> Loss:

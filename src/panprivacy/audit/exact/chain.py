@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from panprivacy.audit.exact.coins import EnumeratedCoins, Path
 from panprivacy.audit.exact.survivors import Survivors
 from panprivacy.audit.streams import RELEASE, Step, take
-from panprivacy.errors import PlanError
+from panprivacy.errors import PlanError, allow_noise
 
 
 class Audited(Protocol):
@@ -32,11 +32,11 @@ class Audited(Protocol):
         """Take in one batch."""
 
     def state(self) -> bytes:
-        """The whole state."""
+        """Return the complete state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class ReachedState:
     """A moment in the life of a statistic: its state, and one way to get there by steps and coins.
 
     Equal points are the same object.
@@ -48,31 +48,31 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What left, as the public sees it; equal things are the same object.
+class PublicOutputs:
+    """Transcript: the public outputs of a step. Equal transcripts are one object.
 
     Args:
-        counts: the noised numbers.
-        answer: all that left.
-        alike: how many other answers have the same counts.
+        counts: the noisy numbers.
+        answer: the complete output.
+        alike: the number of other answers with the same counts.
     """
 
     counts: tuple[int, ...]
     answer: Any
     alike: Counter[tuple[int, ...]]
 
-    def shown(self) -> object:
-        """The counts, or the answer where these are not all that it tells."""
+    def public_view(self) -> object:
+        """Return the counts, or the answer where the counts are not all of it."""
         return repr(self.answer) if self.alike[self.counts] > 1 else self.counts
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One way for a step to end; `far` says whether some of its noise lies beyond the tail."""
+    """One outcome of a step; `far` is true if some of its noise lies beyond the tail."""
 
     probability: Fraction
-    point: Point
-    published: Told | None
+    point: ReachedState
+    published: PublicOutputs | None
     noise: tuple[int, ...]
     far: bool
 
@@ -90,32 +90,34 @@ _UNREPEATABLE = (
     "else, keeps memory in a module or a class variable, or state() draws or changes it"
 )
 
-_End = tuple[Point, Told | None, tuple[int, ...], bool]
+_End = tuple[ReachedState, PublicOutputs | None, tuple[int, ...], bool]
 
 
 class Chain:
-    """All that a statistic can do with these coins, walked as far as it is asked for."""
+    """All outcomes of a statistic with these coins, enumerated on demand."""
 
     def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
         self.coins = coins
         self._make = make
         self._survivors = Survivors(coins)
-        self._points: dict[Hashable, Point] = {}
-        self._published: dict[Hashable, Told] = {}
+        self._points: dict[Hashable, ReachedState] = {}
+        self._published: dict[Hashable, PublicOutputs] = {}
         self._runs = 0
         self._alike: Counter[tuple[int, ...]] = Counter()
-        self._known: dict[tuple[Point | None, str], tuple[Transition, ...]] = {}
+        self._known: dict[tuple[ReachedState | None, str], tuple[Transition, ...]] = {}
 
     def births(self) -> tuple[Transition, ...]:
-        """Every way for the statistic to begin."""
+        """Return every initial state of the statistic."""
         return self._walked(None, ())
 
-    def after(self, point: Point, step: Step) -> tuple[Transition, ...]:
-        """Every outcome of one more step."""
+    def after(self, point: ReachedState, step: Step) -> tuple[Transition, ...]:
+        """Return every outcome of one more step."""
         return self._walked(point, (*point.steps, step))
 
-    def _walked(self, point: Point | None, steps: tuple[Step, ...]) -> tuple[Transition, ...]:
-        """Every outcome of the last of some steps, those that nothing tells apart added up."""
+    def _walked(
+        self, point: ReachedState | None, steps: tuple[Step, ...]
+    ) -> tuple[Transition, ...]:
+        """Return every outcome of the last step; indistinguishable ones are added up."""
         name = point, repr(steps[-1:])
         if name not in self._known:
             masses: dict[_End, Fraction] = defaultdict(Fraction)
@@ -132,7 +134,8 @@ class Chain:
             self._known[name] = tuple(Transition(mass, *end) for end, mass in masses.items())
         return self._known[name]
 
-    def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
+    @allow_noise()
+    def _run(self, point: ReachedState | None, steps: tuple[Step, ...]) -> _End:
         """Make the statistic and lead it through the steps, as the coins fall."""
         self.coins.publishing = False
         statistic, answer = self._make(self.coins), None
@@ -149,17 +152,17 @@ class Chain:
         if not isinstance(state, bytes):
             message = f"state() must return bytes, not {type(state).__name__}"
             raise PlanError(message)
-        after = self._points.setdefault(survives, Point(state, steps, path))
+        after = self._points.setdefault(survives, ReachedState(state, steps, path))
         if after.state != state or self.coins.path != path:
             raise PlanError(_UNREPEATABLE)
         return after, published, *drawn
 
     def _take(self, statistic: Audited, step: Step) -> Any:
-        """Lead a statistic through one step; coins tell noise that leaves from noise that stays."""
+        """Run one step of a statistic; the coins distinguish output noise from state noise."""
         self.coins.publishing = step == RELEASE
         return take(statistic, step)
 
-    def _interned(self, answer: Any) -> Told:
+    def _interned(self, answer: Any) -> PublicOutputs:
         tells = self._survivors.fingerprint(answer)
         if tells not in self._published:
             given: Any = getattr(answer, "counts", None)
@@ -169,5 +172,5 @@ class Chain:
                 raise PlanError(message)
             counts = tuple(map(int, numbers))
             self._alike[counts] += 1
-            self._published[tells] = Told(counts, answer, self._alike)
+            self._published[tells] = PublicOutputs(counts, answer, self._alike)
         return self._published[tells]

@@ -29,18 +29,18 @@ class ChildError(PanPrivacyError):
 
 
 class RaisedError(ChildError):
-    """What a child tried has failed there; the message is its traceback."""
+    """A failure inside the child; the message is the child's traceback."""
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this process end with the process that made it, however that ends."""
+    """Make this process end when the process that made it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before it could be waited for
         os._exit(1)
 
 
 def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a child process, in a folder of its own.
+    """Return the result of a function that runs in a child process, in a folder of its own.
 
     Raises:
         RaisedError: the function failed.
@@ -82,7 +82,7 @@ def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _returned_or_raised(run: Callable[..., Any], *arguments: Any) -> str:
-    """What a function returns, or the traceback of what it raises; nothing without memory."""
+    """Return the result of a function, or the traceback of its error; "" if memory runs out."""
     try:
         return json.dumps((run(*arguments), None))
     except MemoryError:  # as of a process that is ended for want of it
@@ -92,7 +92,7 @@ def _returned_or_raised(run: Callable[..., Any], *arguments: Any) -> str:
 
 
 def _read_all(reader: int) -> bytes:
-    """What a child writes until it ends; nothing if that takes too long."""
+    """Return the bytes that a child writes until it ends; nothing if that takes too long."""
     parts: list[bytes] = []
     end = time.monotonic() + _LONGEST
     while select([reader], [], [], max(end - time.monotonic(), 0))[0]:

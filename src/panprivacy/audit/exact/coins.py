@@ -17,10 +17,11 @@ from panprivacy.audit.streams import repeated
 from panprivacy.errors import PlanError
 
 TAIL: Final = 6
-"""Output noise is enumerated to ±2·TAIL; what noise beyond ±TAIL can reach is set aside."""
+"""Bound of the enumeration: output noise to ±2·TAIL; outcomes with noise beyond ±TAIL are set
+aside."""
 
 Path = tuple[int, ...]
-"""What came of each draw, one after the other: an index into its law."""
+"""Outcome of each draw in order: an index into its law."""
 
 
 @dataclass(slots=True)
@@ -43,11 +44,11 @@ class EnumeratedCoins:
         state_tail: the same of noise in steps that publish nothing, which stays in the state; None
             for the same. Counts of a release lie up to four times as far apart, and the tail must
             reach over that.
-        probability: of this round.
+        probability: probability of this round.
         far: whether noise of this round lies beyond the tail.
-        noise: of this round.
+        noise: noise of this round.
         gaussian: whether any round drew Gaussian noise.
-        tossed: how many draws were made in this round.
+        tossed: number of draws in this round.
         publishing: whether the step that is walked is a release.
     """
 
@@ -85,45 +86,45 @@ class EnumeratedCoins:
 
     @property
     def path(self) -> Path:
-        """How every draw of this round has come out so far."""
+        """Outcome of every draw of this round so far."""
         return self._given + tuple(choices[-1] for choices in self._choices)
 
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
-        """Bits that are 1 with `probability`."""
+        """Return bits that are 1 with `probability`."""
         one = Fraction(probability)
-        law = self._laws.get(one) or self._kept(one, (1 - one, one))
+        law = self._laws.get(one) or self._cached(one, (1 - one, one))
         return np.array([self._choose(law) for _ in range(size)], np.uint8)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
-        """Indices; `i` has probability `weights[i] / sum(weights)`."""
+        """Return indices; `i` has probability `weights[i] / sum(weights)`."""
         whole = tuple(map(int, weights))
-        law = self._laws.get(whole) or self._kept(whole, whole)
+        law = self._laws.get(whole) or self._cached(whole, whole)
         return np.array([self._choose(law) for _ in range(size)], np.uint32)
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """Integers with `P(k)` proportional to `exp(-|k|/scale)`, up to ±2·tail."""
+        """Return integers with `P(k)` proportional to `exp(-|k|/scale)`, up to ±2·tail."""
         return self._draw_noise(_laplace_law(Fraction(scale), 2 * self._tail), size)
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
+        """Return integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
         self.gaussian = True
         return self._draw_noise(_gaussian_law(Fraction(variance), 2 * self._tail), size)
 
     def key(self, nbytes: int) -> bytes:
-        """The fixed key."""
+        """Return the fixed key."""
         return repeated(self.addressing_key, nbytes)
 
     def secret(self, nbytes: int) -> bytes:
-        """Every possible secret, as likely as any other."""
+        """Return bytes of a secret; every value is equally likely."""
         return self.categorical([1] * 256, nbytes).astype(np.uint8).tobytes()
 
     @property
     def _tail(self) -> int:
-        """Of noise in the step that is walked."""
+        """Tail of the noise in the step that is enumerated."""
         return self.tail if self.publishing or self.state_tail is None else self.state_tail
 
-    def _kept(self, name: Hashable, weights: Sequence[Fraction | int]) -> Sequence[Fraction]:
-        """The law with these weights, kept for the rounds to come."""
+    def _cached(self, name: Hashable, weights: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """Return the law with these weights, kept for the rounds to come."""
         if min(weights) < 0:
             message = "a probability lies outside of 0 to 1"
             raise PlanError(message)
@@ -132,7 +133,7 @@ class EnumeratedCoins:
         return law
 
     def _choose(self, law: Sequence[Fraction]) -> int:
-        """The outcome of one draw in this round; impossible outcomes are skipped."""
+        """Return the outcome of one draw in this round; impossible outcomes are skipped."""
         place, self.tossed = self.tossed - len(self._given), self.tossed + 1
         if place < 0:
             return self._given[place]
@@ -153,14 +154,14 @@ class EnumeratedCoins:
 
 @functools.lru_cache(maxsize=64)
 def _laplace_law(scale: Fraction, reach: int) -> tuple[Fraction, ...]:
-    """The probabilities of -reach .. reach."""
+    """Return the probabilities of -reach .. reach."""
     ratio = short_exp(-1 / scale)
     return tuple((1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-reach, reach + 1))
 
 
 @functools.lru_cache(maxsize=64)
 def _gaussian_law(variance: Fraction, reach: int) -> tuple[Fraction, ...]:
-    """The probabilities of -reach .. reach; terms below e**-100 are left out of the total."""
+    """Return the probabilities of -reach .. reach; the total omits terms below e**-100."""
     far = max(reach, math.isqrt(math.ceil(200 * variance)) + 1)
     weights = {k: exp(-k * k / (2 * variance)) for k in range(far + 1)}
     total = 2 * sum(weights.values()) - 1

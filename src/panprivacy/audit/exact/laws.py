@@ -15,33 +15,33 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from panprivacy.audit.exact.chain import Chain, Point, Told, Transition
+from panprivacy.audit.exact.chain import Chain, PublicOutputs, ReachedState, Transition
 from panprivacy.audit.exact.noise import check_noise
 from panprivacy.audit.exact.traces import SAYS_MORE
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, EventStream, Step
 from panprivacy.errors import PlanError
 
 View = tuple[object, ...]
-"""What an intruder sees, in the order of time: states as bytes, releases as tuples of counts."""
+"""View of an intruder, in the order of time: states as bytes, releases as tuples of counts."""
 
-ViewLaw = Mapping[tuple[Point, View], int]
-"""The weight of being somewhere, and of what has been seen on the way."""
+ViewLaw = Mapping[tuple[ReachedState, View], int]
+"""Weight of a place together with the view on the way to it."""
 
-Move = tuple[Fraction, Point, Told | None, bool]
-"""The probability of a move, where it leads, what is published, and whether noise that stays in the
-state lies beyond the tail."""
+Move = tuple[Fraction, ReachedState, PublicOutputs | None, bool]
+"""Probability of a move, its end, its output, and whether noise that stays in the state lies beyond
+the tail."""
 
-Moves = Mapping[Point, Sequence[Move]]
-"""From each point of a law."""
+Moves = Mapping[ReachedState, Sequence[Move]]
+"""Moves from each point of a law."""
 
-WeightedMove = tuple[int, Point, Told | None, bool]
+WeightedMove = tuple[int, ReachedState, PublicOutputs | None, bool]
 """A move, its probability as a whole number over a common denominator."""
 
-WeightedMoves = Mapping[Point, Sequence[WeightedMove]]
-"""From each point of a law."""
+WeightedMoves = Mapping[ReachedState, Sequence[WeightedMove]]
+"""Weighted moves from each point of a law."""
 
-_Reached = tuple[frozenset[Point], frozenset[Point]]
-"""Where a statistic may be, under a stream and under its neighbour."""
+_Reached = tuple[frozenset[ReachedState], frozenset[ReachedState]]
+"""Possible points of a statistic, under a stream and under its neighbour."""
 
 _CLOSE: Final = 1e-12
 """Ratios that are closer, relatively, are compared exactly: quotients are good to 1e-15."""
@@ -73,7 +73,7 @@ class Comparison:
         return Fraction(larger, smaller) if smaller else math.inf
 
     def exceeds(self, other: Comparison) -> bool:
-        """Whether this ratio is the larger one."""
+        """Return whether this ratio is the larger one."""
         return _is_above(self.weights, other.weights)
 
 
@@ -91,7 +91,7 @@ class _Weighed:
 
 
 class Laws:
-    """Compares what is seen under streams and their neighbours; each pair serves the next.
+    """Comparison of the views under streams and their neighbours; each pair serves the next.
 
     `says_more` is why answers that far noise reaches are refused, once some were seen that do not
     follow from their counts; None if all do.
@@ -101,17 +101,17 @@ class Laws:
         self._chain = chain
         self.says_more: str | None = None
         self._weighed: dict[Hashable, _Weighed] = {}
-        self._releases: dict[frozenset[Point], Moves] = {}
+        self._releases: dict[frozenset[ReachedState], Moves] = {}
         self._compared: dict[str, list[Comparison]] = {}
 
-    def comparisons(self, stream: Stream, neighbour: Stream) -> Sequence[Comparison]:
-        """The worst outcome for each intrusion time."""
+    def comparisons(self, stream: EventStream, neighbour: EventStream) -> Sequence[Comparison]:
+        """Return the worst outcome for each intrusion time."""
         pair = repr((stream, neighbour))
         if pair not in self._compared:
             self._compared[pair] = list(self._compare(stream, neighbour))
         return self._compared[pair]
 
-    def _compare(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
+    def _compare(self, stream: EventStream, neighbour: EventStream) -> Iterator[Comparison]:
         walk = _PairLaws(self, stream, neighbour)
         if self._chain.coins.gaussian:
             message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
@@ -120,8 +120,8 @@ class Laws:
         laws, near = walk.births(), walk.births(near=True)
         for time in range(len(stream) + 1):
             if time >= max(announced, default=0):
-                ends = walk.ends(_looked_at(laws), time)
-                nears = walk.ends(_looked_at(near), time, near=True) if walk.far else ends
+                ends = walk.complete_laws(_looked_at(laws), time)
+                nears = walk.complete_laws(_looked_at(near), time, near=True) if walk.far else ends
                 weights, view, aside = _worst(ends, nears, walk.denominator)
                 shared = _shared(point.state for law in laws for point, _ in law)
                 yield Comparison(weights, walk.denominator, time, view, aside, shared)
@@ -130,22 +130,22 @@ class Laws:
                 near = walk.advanced(near, time, near=True) if walk.far else laws
 
     def births(self) -> Sequence[Move]:
-        """How the statistic may begin."""
+        """Return the initial moves of the statistic."""
         return _plain(self._chain.births())
 
     def weighed(self, reached: _Reached, steps: tuple[Step, Step]) -> _Weighed:
-        """What may happen in a step under a stream and its neighbour; pairs begin alike."""
+        """Return the moves of a step under a stream and its neighbour; pairs begin in one state."""
         name = *reached, repr(steps)
         if name not in self._weighed:
             if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
                 reached = (reached[0] | reached[1],) * 2
-            self._weighed[name] = _over_one_denominator(
+            self._weighed[name] = _rescaled(
                 [self._moves(points, step) for points, step in zip(reached, steps, strict=True)]
             )
         return self._weighed[name]
 
-    def _moves(self, points: frozenset[Point], step: Step) -> Moves:
-        """What may happen in a step, from each of the points."""
+    def _moves(self, points: frozenset[ReachedState], step: Step) -> Moves:
+        """Return the moves of a step, from each of the points."""
         if step != RELEASE:
             return {point: _plain(self._chain.after(point, step)) for point in points}
         if points not in self._releases:
@@ -153,12 +153,12 @@ class Laws:
             check_noise(outcomes, self._chain.coins)
             if _far_ones_say_more(outcomes):
                 self.says_more = SAYS_MORE
-            self._releases[points] = _told_apart(outcomes)
+            self._releases[points] = _distinct_moves(outcomes)
         return self._releases[points]
 
 
 class _PairLaws:
-    """One stream and its neighbour: the laws of both, over one denominator.
+    """The laws of a stream and its neighbour, over one denominator.
 
     Noise of infinite support that stays in the state is walked to twice the tail. What came of
     noise within the tail, `near`, under one stream is compared with all that was walked under the
@@ -166,12 +166,12 @@ class _PairLaws:
     move the state by no more than the tail.
     """
 
-    def __init__(self, laws: Laws, stream: Stream, neighbour: Stream) -> None:
+    def __init__(self, laws: Laws, stream: EventStream, neighbour: EventStream) -> None:
         self._steps = list(zip(stream, neighbour, strict=True))
         births = laws.births()
         self.denominator = _common_denominator([births])
         self._births = [
-            (_whole(mass, self.denominator), point, far) for mass, point, _, far in births
+            (_numerator(mass, self.denominator), point, far) for mass, point, _, far in births
         ]
         self.far = any(far for _, _, far in self._births)
         self._weights: list[tuple[WeightedMoves, WeightedMoves]] = []
@@ -184,8 +184,8 @@ class _PairLaws:
             self.far |= step.far
 
     def births(self, *, near: bool = False) -> tuple[ViewLaw, ViewLaw]:
-        """Both laws before the first step; of noise within the tail alone, or of all."""
-        start: dict[tuple[Point, View], int] = defaultdict(int)
+        """Return both laws before the first step; of noise within the tail alone, or of all."""
+        start: dict[tuple[ReachedState, View], int] = defaultdict(int)
         for weight, point, far in self._births:
             if not (near and far):
                 start[point, ()] += weight
@@ -194,7 +194,7 @@ class _PairLaws:
     def advanced(
         self, laws: tuple[ViewLaw, ViewLaw], time: int, *, near: bool = False
     ) -> tuple[ViewLaw, ViewLaw]:
-        """Both laws after the step that follows `time`; of near noise alone, or of all."""
+        """Return both laws after the step that follows `time`; of near noise alone, or of all."""
         seen = _looked_at(laws) if self._steps[time][0] == ANNOUNCE else laws
         first, second = (
             _moved(law, weights, near=near)
@@ -202,10 +202,10 @@ class _PairLaws:
         )
         return first, second
 
-    def ends(
+    def complete_laws(
         self, laws: tuple[ViewLaw, ViewLaw], time: int, *, near: bool = False
     ) -> list[dict[View, int]]:
-        """The laws of the whole view, once a look was taken at `time`."""
+        """Return the laws of the complete view, with an intrusion at `time`."""
         for step in range(time, len(self._steps)):
             laws = self.advanced(laws, step, near=near)
         ends: list[dict[View, int]] = []
@@ -217,8 +217,10 @@ class _PairLaws:
         return ends
 
 
-def _moved(law: ViewLaw, moves: WeightedMoves, *, near: bool) -> dict[tuple[Point, View], int]:
-    after: dict[tuple[Point, View], int] = defaultdict(int)
+def _moved(
+    law: ViewLaw, moves: WeightedMoves, *, near: bool
+) -> dict[tuple[ReachedState, View], int]:
+    after: dict[tuple[ReachedState, View], int] = defaultdict(int)
     for (point, view), weight in law.items():
         for factor, end, told, far in moves[point]:
             if not (near and far):
@@ -227,7 +229,7 @@ def _moved(law: ViewLaw, moves: WeightedMoves, *, near: bool) -> dict[tuple[Poin
 
 
 def _looked_at(laws: tuple[ViewLaw, ViewLaw]) -> tuple[ViewLaw, ViewLaw]:
-    """Both laws with the state added to what has been seen."""
+    """Return both laws with the state added to the view."""
     first, second = (
         {(point, (*view, point.state)): weight for (point, view), weight in law.items()}
         for law in laws
@@ -236,7 +238,7 @@ def _looked_at(laws: tuple[ViewLaw, ViewLaw]) -> tuple[ViewLaw, ViewLaw]:
 
 
 def _shared(states: Iterable[bytes]) -> int:
-    """How many bytes all have in common at their start: as many as the first and last in order."""
+    """Return the number of leading bytes that all states share: those of the first and the last."""
     distinct = {*states} or {b""}
     ends = zip(min(distinct), max(distinct), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
@@ -245,7 +247,7 @@ def _shared(states: Iterable[bytes]) -> int:
 def _worst(
     ends: list[dict[View, int]], nears: list[dict[View, int]], denominator: int
 ) -> tuple[tuple[int, int], View, Fraction]:
-    """The view with the worst ratio, its weights, and the probability of what was set aside.
+    """Return the view with the worst ratio, its weights, and the probability of what was set aside.
 
     A view is as likely under one stream as noise within the tail makes it, and under the other as
     all noise does that was walked; where no noise stays in the state the two are the same.
@@ -264,12 +266,14 @@ def _worst(
         if _is_above(weights, worst[0]):
             worst = weights, view
     compared = min(sum(near_first.values()), sum(near_second.values()))
-    shown = tuple(told.shown() if isinstance(told, Told) else told for told in worst[1])
+    shown = tuple(
+        told.public_view() if isinstance(told, PublicOutputs) else told for told in worst[1]
+    )
     return worst[0], shown, 1 - Fraction(compared, denominator)
 
 
 def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
-    """Whether one ratio, larger over smaller, is above another, decided in whole numbers."""
+    """Return whether one ratio, larger over smaller, exceeds another, decided in whole numbers."""
     small, large = weights if weights[0] < weights[1] else weights[::-1]
     other_small, other_large = others if others[0] < others[1] else others[::-1]
     if other_large == 0:
@@ -284,29 +288,29 @@ def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
 
 
 def _plain(outcomes: Sequence[Transition]) -> list[Move]:
-    """The moves of a step that publishes nothing."""
-    masses: dict[tuple[Point, bool], Fraction] = defaultdict(Fraction)
+    """Return the moves of a step that publishes nothing."""
+    masses: dict[tuple[ReachedState, bool], Fraction] = defaultdict(Fraction)
     for outcome in outcomes:
         masses[outcome.point, outcome.far] += outcome.probability
     return [(mass, point, None, far) for (point, far), mass in masses.items()]
 
 
-def _far_ones_say_more(outcomes: Mapping[Point, Sequence[Transition]]) -> bool:
-    """Whether an answer that is set aside is not the only one with its counts."""
+def _far_ones_say_more(outcomes: Mapping[ReachedState, Sequence[Transition]]) -> bool:
+    """Return whether an answer that is set aside shares its counts with another answer."""
     ends = [one for each in outcomes.values() for one in each if one.published is not None]
-    answers: dict[Hashable, set[Told | None]] = defaultdict(set)
+    answers: dict[Hashable, set[PublicOutputs | None]] = defaultdict(set)
     for one in ends:
         answers[one.published and one.published.counts].add(one.published)
     return any(one.far and len(answers[one.published and one.published.counts]) > 1 for one in ends)
 
 
-def _told_apart(outcomes: Mapping[Point, Sequence[Transition]]) -> Moves:
-    """The moves of a release; answers that far noise can reach are left out.
+def _distinct_moves(outcomes: Mapping[ReachedState, Sequence[Transition]]) -> Moves:
+    """Return the moves of a release; answers that far noise can reach are left out.
 
     Two answers tell the same if their probabilities, from every point to every next one, are
-    proportional: then they change every ratio alike, and one stands for both.
+    proportional: then they change every ratio equally, and one stands for both.
     """
-    ways: dict[Any, dict[tuple[Point, Point], Fraction]] = defaultdict(
+    ways: dict[Any, dict[tuple[ReachedState, ReachedState], Fraction]] = defaultdict(
         lambda: defaultdict(Fraction)
     )
     for point, each in outcomes.items():
@@ -314,26 +318,26 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]]) -> Moves:
             ways[one.published][point, one.point] += one.probability
     for far in {one.published for each in outcomes.values() for one in each if one.far}:
         del ways[far]
-    moves: dict[tuple[Point, Point, Told], Fraction] = defaultdict(Fraction)
-    likes: dict[Hashable, Told] = {}
+    moves: dict[tuple[ReachedState, ReachedState, PublicOutputs], Fraction] = defaultdict(Fraction)
+    likes: dict[Hashable, PublicOutputs] = {}
     for published, way in ways.items():
         total = sum(way.values())
         like = frozenset((ends, mass / total) for ends, mass in way.items())
         told = likes.setdefault(like, published)
         for (point, end), mass in way.items():
             moves[point, end, told] += mass
-    by_point: dict[Point, list[Move]] = {point: [] for point in outcomes}
+    by_point: dict[ReachedState, list[Move]] = {point: [] for point in outcomes}
     for (point, end, told), mass in moves.items():
         by_point[point].append((mass, end, told, False))
     return by_point
 
 
-def _over_one_denominator(moves: Sequence[Moves]) -> _Weighed:
-    """The moves of a stream and of its neighbour."""
+def _rescaled(moves: Sequence[Moves]) -> _Weighed:
+    """Return the moves of a stream and of its neighbour."""
     scale = _common_denominator([way for each in moves for way in each.values()])
     first, second = (
         {
-            point: [(_whole(mass, scale), end, told, far) for mass, end, told, far in way]
+            point: [(_numerator(mass, scale), end, told, far) for mass, end, told, far in way]
             for point, way in each.items()
         }
         for each in moves
@@ -348,5 +352,5 @@ def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:
     return math.lcm(*(mass.denominator for way in ways for mass, *_ in way))
 
 
-def _whole(mass: Fraction, denominator: int) -> int:
+def _numerator(mass: Fraction, denominator: int) -> int:
     return mass.numerator * (denominator // mass.denominator)

@@ -17,7 +17,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Comparison, Laws, View
 from panprivacy.audit.exact.numbers import CLOSE, exp, ln
 from panprivacy.audit.exact.traces import LeakError, check_traces
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, checked
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, EventStream, checked, format_stream
 from panprivacy.errors import PlanError
 
 _MOST_SHOWN: Final = 8
@@ -39,8 +39,8 @@ class Loss:
     """
 
     epsilon: float
-    stream: Stream
-    neighbour: Stream
+    stream: EventStream
+    neighbour: EventStream
     after_step: int
     view: View
     probabilities: tuple[Fraction, Fraction]
@@ -63,18 +63,19 @@ class Loss:
         aside = f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
         return (
             f"{self.epsilon:.6g}: an intruder {', '.join(seen)}, with probability {first:.4g} "
-            f"after {_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{aside}"
+            f"after {format_stream(self.stream)} and {second:.4g} after "
+            f"{format_stream(self.neighbour)}{aside}"
         )
 
     def _differing(self, state: object) -> str:
-        """The bytes of a state that are not the same in all; of many, the last."""
+        """Return the bytes of a state that are not the same in all; of many, the last."""
         if not isinstance(state, bytes) or not state:
             return "that holds nothing" if state == b"" else str(state)
         end = state[self.shared :][-_MOST_SHOWN:]
         return f"{'…' if len(end) < len(state) else ''}{end.hex()}"
 
     def within(self, claimed: Fraction | float) -> bool:
-        """Whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
+        """Return whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
         if claimed == math.inf:
             return True
         smaller, larger = sorted(self.probabilities)
@@ -84,12 +85,12 @@ class Loss:
 
 def exact_loss(
     make: Callable[[EnumeratedCoins], Audited],
-    stream: Stream,
-    neighbour: Stream,
+    stream: EventStream,
+    neighbour: EventStream,
     *,
     coins: EnumeratedCoins | None = None,
 ) -> Loss:
-    """The exact worst loss between two streams, over every intrusion time and every outcome.
+    """Return the exact worst loss between two streams, over every intrusion time and every outcome.
 
     The state may be seen once, after any step since the last announced intrusion (or before the
     first step), and at each announced one. Releases before and after it are seen as well, with
@@ -120,11 +121,11 @@ def exact_loss(
 
 def worst_loss(
     make: Callable[[EnumeratedCoins], Audited],
-    pairs: Iterable[tuple[Stream, Stream]],
+    pairs: Iterable[tuple[EventStream, EventStream]],
     *,
     coins: EnumeratedCoins | None = None,
 ) -> Loss:
-    """The worst `exact_loss` over many pairs of streams; see `panprivacy.audit.neighbours`.
+    """Return the worst `exact_loss` over many pairs of streams; see `panprivacy.audit.neighbours`.
 
     Raises:
         PlanError: as for `exact_loss`; or there are no pairs.
@@ -144,9 +145,9 @@ def check_answers(says_more: str | None, losses: Iterable[Loss]) -> None:
         raise LeakError(says_more)
 
 
-def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
-    """`worst_loss` of a statistic whose laws are walked for other pairs as well."""
-    worst: tuple[Comparison, Stream, Stream] | None = None
+def worst_of(laws: Laws, pairs: Iterable[tuple[EventStream, EventStream]]) -> Loss:
+    """Return the `worst_loss` of a statistic whose laws are walked for other pairs as well."""
+    worst: tuple[Comparison, EventStream, EventStream] | None = None
     set_aside = Fraction(0)
     for stream, neighbour in pairs:
         pair = checked(stream, neighbour)
@@ -160,7 +161,3 @@ def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     found, stream, neighbour = worst
     step, view, masses, shared = found.after_step, found.view, found.masses, found.shared
     return Loss(ln(found.ratio), stream, neighbour, step, view, masses, set_aside, shared)
-
-
-def _shown(stream: Stream) -> str:
-    return " ".join(step if isinstance(step, str) else str(list(step)) for step in stream)

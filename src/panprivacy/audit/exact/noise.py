@@ -1,4 +1,4 @@
-"""What has to hold of output noise for the audit's numbers to be true.
+"""Conditions on output noise under which the numbers of the audit are correct.
 
 Noise is walked to twice the tail, and answers that noise beyond the tail can reach are set aside.
 An answer that is compared came from one point by noise within the tail. From another point, whose
@@ -16,12 +16,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from panprivacy.audit.exact.chain import Point, Transition
+from panprivacy.audit.exact.chain import ReachedState, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.errors import PlanError
 
 
-def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
+def check_noise(
+    outcomes: Mapping[ReachedState, Sequence[Transition]], coins: EnumeratedCoins
+) -> None:
     """Raise `PlanError` if outcomes of a release, from all points reached, cannot be compared."""
     sums = {counts for each in outcomes.values() for counts in _without_noise(each)}
     apart = max((max(column) - min(column) for column in zip(*sums, strict=True)), default=0)
@@ -34,10 +36,10 @@ def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
 
 
 def _without_noise(outcomes: Sequence[Transition]) -> set[tuple[int, ...]]:
-    """What noise was added to, the same whatever it was.
+    """Return the counts before noise, which must not depend on the noise.
 
     Raises:
-        PlanError: it was not added, one to each count.
+        PlanError: the noise was not added, one to each count.
     """
     laws: dict[tuple[int, ...], dict[tuple[int, ...], Fraction]] = defaultdict(
         lambda: defaultdict(Fraction)

@@ -13,17 +13,17 @@ from typing import Final
 _PRECISION: Final = 60
 _BITS: Final = 112
 CLOSE: Final = Fraction(1, 10**30)
-"""How far apart two numbers may be that stand for the same one."""
+"""Largest difference of two numbers that count as equal."""
 
 
 def exp(exponent: Fraction) -> Fraction:
-    """A rational number within a relative 1e-58 of `e**exponent`."""
+    """Return a rational number within a relative 1e-58 of `e**exponent`."""
     with localcontext(prec=_PRECISION):
         return Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
 
 
 def short_exp(exponent: Fraction) -> Fraction:
-    """A number of 112 bits over a power of two, within a relative 1e-33 of `e**exponent`.
+    """Return a number of 112 bits over a power of two, within a relative 1e-33 of `e**exponent`.
 
     Its powers stay short, and exact: noise at distance k has it as a factor k times.
     """
@@ -33,7 +33,7 @@ def short_exp(exponent: Fraction) -> Fraction:
 
 
 def ln(ratio: Fraction | float) -> float:
-    """The logarithm, of infinity too."""
+    """Return the logarithm, of infinity too."""
     if not isinstance(ratio, Fraction):
         return math.log(ratio)
     with localcontext(prec=_PRECISION):

@@ -25,14 +25,15 @@ from numpy.typing import NDArray
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.traces import LeakError
+from panprivacy.errors import allow_noise
 
 LOOK: Final = "look"
-"""An action: somebody reads the state, and nobody knows; at most one counts."""
+"""An action: an intrusion that is not announced; at most one counts."""
 ANNOUNCED: Final = "announced"
-"""An action: somebody reads the state, and the program is told."""
+"""An action: an announced intrusion."""
 
 Action = Any
-"""What a program lives through: `LOOK`, `ANNOUNCED`, or what `act` takes with an amount."""
+"""Action of a program: `LOOK`, `ANNOUNCED`, or the argument of `act` with an amount."""
 
 _LARGE: Final = 1 << 20
 _FACTOR: Final = 2_654_435_761
@@ -41,11 +42,11 @@ _FACTOR: Final = 2_654_435_761
 
 @dataclass
 class ShiftedCoins:
-    """Coins that show what they are told, and write down what they were asked.
+    """Coins that return recorded noise, and record the requests.
 
     Args:
         shown: the noise of each draw, in order; 0 beyond its end.
-        costs: what a shift of each draw by 1 costs: epsilon, or rho of Gaussian noise.
+        costs: the loss of a shift of each draw by 1: epsilon, or rho of Gaussian noise.
         gaussian: whether noise is Gaussian.
     """
 
@@ -54,16 +55,16 @@ class ShiftedCoins:
     gaussian: bool = False
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """What is shown next."""
+        """Return the next recorded sample."""
         return self._next(1 / Fraction(scale), size)
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        """What is shown next."""
+        """Return the next recorded sample; note that the noise is Gaussian."""
         self.gaussian = True
         return self._next(1 / Fraction(2 * variance), size)
 
     def key(self, nbytes: int) -> bytes:
-        """Zeros."""
+        """Return zeros."""
         return EnumeratedCoins().key(nbytes)
 
     def _next(self, cost: Fraction, size: int) -> NDArray[np.int64]:
@@ -79,9 +80,9 @@ class AddingProgram:
 
     Args:
         make: makes it with the coins it is given.
-        act: leads it through one action, with what it adds there; what leaves, or None.
-        counts: the noised whole numbers of what has left.
-        cells: the whole numbers of what is kept, of a program.
+        act: runs one action, with the amount it adds; returns the output, or None.
+        counts: the noisy whole numbers of an output.
+        cells: the whole numbers of the state of a program.
         state: all that is kept, of a program.
     """
 
@@ -109,7 +110,7 @@ class ShiftedLoss:
 
 
 def shifted_loss(subject: AddingProgram, actions: Sequence[Action], bound: int = 1) -> ShiftedLoss:
-    """The worst loss over all events of a life, all amounts, and all moments of a look.
+    """Return the worst loss over all events of a life, all amounts, and all moments of a look.
 
     Args:
         subject: the program.
@@ -151,7 +152,7 @@ class _Life:
         }
 
     def cheapest(self, event: int, look: int | None) -> list[int] | None:
-        """The shift of noise that hides an amount of 1 best from whoever looks then, if any does.
+        """Return the shift of noise that best hides an amount of 1 from an intrusion, or None.
 
         Raises:
             ImportError: there is no SciPy.
@@ -170,7 +171,7 @@ class _Life:
         return [int(one) for one in np.rint(up - down)]
 
     def cost(self, shift: Sequence[int] | None) -> Fraction | float:
-        """What a shift costs, where the amount is the largest."""
+        """Return the loss of a shift, where the amount is the largest."""
         if shift is None:
             return math.inf
         power = 2 if self._gaussian else 1
@@ -178,10 +179,10 @@ class _Life:
         return sum((abs(self._bound * one) ** power * cost for one, cost in costs), Fraction(0))
 
     def confirm(self, event: int, look: int | None, shift: Sequence[int]) -> None:
-        """Have the program look the same under both streams, to the last byte.
+        """Check that the view of the program is the same under both streams, to the last byte.
 
         Raises:
-            LeakError: it does not.
+            LeakError: the views differ.
         """
         mixed = [(one * _FACTOR + event) % (2 * _LARGE) for one in range(len(shift))]
         noise = [one - _LARGE for one in mixed]
@@ -196,10 +197,11 @@ class _Life:
             message = "the program tells more than sums of its amounts and its noise"
             raise LeakError(message)
 
+    @allow_noise()
     def _led(
         self, amounts: Sequence[int], noise: Sequence[int]
     ) -> tuple[list[list[int]], list[list[Any]], ShiftedCoins]:
-        """What is seen at each action, in whole numbers and as it is; and the coins."""
+        """Return the view at each action, as whole numbers and as it is; and the coins."""
         coins, subject = ShiftedCoins(noise), self._subject
         program = subject.make(coins)
         numbers, things = [], []
@@ -216,7 +218,7 @@ class _Life:
         return numbers, things, coins
 
     def _flat(self, rows: Sequence[Sequence[Any]], look: int | None) -> list[Any]:
-        """What is seen of a life, with one look that is not announced."""
+        """Return the view of a run, with one intrusion that is not announced."""
         return [
             one
             for place, (action, row) in enumerate(zip(self._actions, rows, strict=True))
@@ -226,10 +228,10 @@ class _Life:
 
 
 def _less(rows: Sequence[Sequence[int]], base: Sequence[Sequence[int]]) -> list[list[int]]:
-    """By how much what is seen differs."""
+    """Return the difference of two views."""
     return [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(rows, base, strict=True)]
 
 
 def _with(amounts: Sequence[int], event: int, amount: int) -> list[int]:
-    """Amounts with another one in one place."""
+    """Return amounts with another one in one place."""
     return [amount if place == event else one for place, one in enumerate(amounts)]

@@ -1,11 +1,11 @@
-"""What survives in a live object: everything that can be reached from it, as one value.
+"""The surviving state of a live object: everything that can be reached from it, as one value.
 
-Two programs in which the same survives behave the same from there on, whatever came before. So
-the audit need not walk what follows twice, and it need not believe that `state()` tells all.
+Two programs with the same surviving state behave the same from there on, for every history. So the
+audit need not repeat the continuation, and need not trust that `state()` is complete.
 
 Attributes, slots, containers and what functions have closed over are walked, with what is one
-object and what are equal copies told apart, and the variables of its class. What is not looked for:
-variables of modules and of other classes, and caches of functions.
+object and what are equal copies distinguished, and the variables of the classes of all of these.
+Not covered: variables of modules and of other classes, and caches of functions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import functools
 import gc
 import itertools
 import logging
+import operator
 import warnings
 from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
@@ -44,10 +45,12 @@ _COMPILED: Final = ("numba", "llvmlite", "typing")
 """Libraries whose objects hold code or types, and no data."""
 
 _CACHE: Final[Any] = type(functools.cache(lambda: None))
+_ON_THE_HEAP: Final = 1 << 9
+"""Flag of the classes that are made at run time, whose variables can be set."""
 _BARE: Final = {dict, list, tuple, set, frozenset}
 _LOCK: Final = type(Lock())
 _PROTOCOL: Final = 4
-"""Of `pickle`, by which objects written in C say what they are made of."""
+"""Version of the `pickle` protocol, by which objects written in C describe their contents."""
 
 Walker = Callable[[object], Hashable]
 
@@ -56,58 +59,82 @@ class Survivors:
     """Makes fingerprints of live objects for one audit; its coins are looked through no further.
 
     Args:
-        coins: of the audit.
+        coins: coins of the audit.
         numbered: whether frozen things are told by a number, which is quicker to compare, and means
             something in this process alone.
     """
 
     def __init__(self, coins: object, *, numbered: bool = True) -> None:
         self._coins, self._numbered = coins, numbered
-        self._frozen: dict[int, tuple[object, Hashable]] = {}
+        self._frozen: dict[int, tuple[object, Hashable, dict[type, None]]] = {}
+        self._classes: dict[type, tuple[list[Any], dict[str, Any]]] = {}
+        self._kinds: dict[type, None] = {}  # of what the fingerprint has met, in order
         self._numbers: dict[Hashable, int] = {}
         self._strangers = itertools.count()
 
     def fingerprint(self, thing: object) -> Hashable:
-        """Everything that can be reached from `thing`, and the variables of its class."""
-        variables = {
-            f"{base.__qualname__}.{name}": value
-            for base in type(thing).__mro__
-            for name, value in vars(base).items()
+        """Return everything that can be reached from `thing`, and the variables of all classes."""
+        seen: dict[int, tuple[object, int]] = {}
+        self._kinds = {}
+        found = [self._walk(thing, seen)]
+        watched: set[type] = set()
+        while classes := [kind for kind in self._kinds if kind not in watched]:
+            watched.update(classes)
+            bases = dict.fromkeys(base for kind in classes for base in _ours(kind))
+            variables = filter(None, map(self._variables, bases))
+            found.extend(self._walk(each, seen) for each in variables)
+        return tuple(found)
+
+    def _variables(self, kind: type) -> dict[str, Any]:
+        """Return the variables of a class, but for methods and descriptors."""
+        values = list(vars(kind).values())
+        before, found = self._classes.get(kind, ([], {}))
+        if len(values) == len(before) and all(map(operator.is_, values, before)):
+            return found
+        found = {
+            f"{kind.__qualname__}.{name}": value
+            for name, value in vars(kind).items()
             if type(value) is not FunctionType  # as most are
             and not (callable(value) or hasattr(value, "__get__"))  # nor descriptors
             and not name.startswith(("__", "_abc_"))
         }
-        return self._walk([thing, variables], {})
+        self._classes[kind] = values, found
+        return found
 
     def held(self, things: Iterable[object]) -> list[Hashable]:
-        """Everything that can be reached from each; what was met before is named alone."""
+        """Return everything that can be reached from each thing; a known thing is only named."""
         seen: dict[int, tuple[object, int]] = {}
         return [self._walk(thing, seen) for thing in things]
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
-        """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
+        """Return a value for `thing`; `seen` has the earlier things, kept alive, by number."""
         kind: Any = type(thing)
         if _is_value(kind):
-            return kind, thing if kind in _PLAIN else _told_from_equals(thing)
+            return kind, thing if kind in _PLAIN else _canonical(thing)
         if thing is self._coins:
             return "the coins"
         if id(thing) in self._frozen:
-            return self._frozen[id(thing)][1]
+            _, known, kinds = self._frozen[id(thing)]
+            self._kinds.update(kinds)
+            return known
         if _may_be_frozen(kind) and _is_frozen(
             thing
         ):  # whether it is one object or equal copies makes no difference
+            before, self._kinds = self._kinds, {kind: None}
             parts = self._parts(thing, lambda part: self._walk(part, {}))
             if self._numbered:
                 parts = "frozen", self._numbers.setdefault(parts, len(self._numbers))
-            self._frozen[id(thing)] = thing, parts
+            self._frozen[id(thing)] = thing, parts, self._kinds
+            self._kinds = {**before, **self._kinds}
             return parts
         if id(thing) in seen:
             return "again", seen[id(thing)][1]
         seen[id(thing)] = thing, len(seen)
+        self._kinds[kind] = None
         return self._parts(thing, lambda part: self._walk(part, seen))
 
     def _parts(self, thing: Any, walk: Walker) -> Hashable:
-        """The class of a thing, what it is made of, and its attributes."""
+        """Return the class of a thing, what it is made of, and its attributes."""
         kind: Any = type(thing)
         built_on = _built_on(kind)
         if built_on is FunctionType:
@@ -133,7 +160,7 @@ class Survivors:
         return kind, made_of, tuple([(name, walk(value)) for name, value in held.items()])
 
     def _of_python(self, thing: Any, walk: Walker) -> Hashable:
-        """What one of Python's own objects holds beside attributes."""
+        """Return the contents of one of Python's own objects beside its attributes."""
         if isinstance(thing, MethodType):
             return walk(thing.__func__), walk(thing.__self__)
         if isinstance(thing, BuiltinFunctionType):
@@ -143,7 +170,7 @@ class Survivors:
         return "empty" if thing == CellType() else walk(thing.cell_contents)
 
     def _written_down(self, thing: object, walk: Walker) -> Hashable:
-        """What an object written in C says for pickling."""
+        """Return the contents of an object written in C, as it describes them for pickling."""
         known: Any = copyreg.dispatch_table.get(type(thing))
         if isinstance(thing, _CACHE):  # it writes down its name only
             return tuple(thing.cache_info()), tuple(map(walk, gc.get_referents(thing)))
@@ -158,8 +185,18 @@ class Survivors:
         return tuple(map(walk, [*made[:3], *items]))
 
 
+@functools.cache
+def _ours(kind: type) -> tuple[type, ...]:
+    """Return a class and its bases, as far as they are written in Python and can change."""
+    return tuple(
+        base
+        for base in kind.__mro__
+        if base.__flags__ & _ON_THE_HEAP and base.__module__.split(".")[0] not in _COMPILED
+    )
+
+
 def _array(array: Any, walk: Walker) -> Hashable:
-    """An array, and the memory that it is a view of."""
+    """Return an array, and the memory that it is a view of."""
     held = walk(array.tolist()) if array.dtype.hasobject else array.tobytes()
     start = array.ctypes.data - array.base.ctypes.data if isinstance(array.base, np.ndarray) else 0
     layout = array.dtype.str, array.shape, array.strides, array.flags.writeable
@@ -167,7 +204,7 @@ def _array(array: Any, walk: Walker) -> Hashable:
 
 
 def _in_slots(thing: Any) -> dict[str, Any]:
-    """What stands in the slots of an object; its own `__getattr__` may do anything."""
+    """Return the values in the slots of an object; its own `__getattr__` may do anything."""
     kind: Any = type(thing)
     held = {}
     for name in _slots(kind):
@@ -190,7 +227,7 @@ def _slots(kind: Any) -> tuple[str, ...]:
 
 @functools.cache
 def _hides(kind: type) -> bool:
-    """Whether objects of this class hold more than attributes, as those written in C do."""
+    """Return whether objects of this class hold more than attributes, as those written in C do."""
     pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + 8 * pointers
 
@@ -202,12 +239,12 @@ _OF_PYTHON: Final = (MethodType, BuiltinFunctionType, _LOCK, CellType)
 
 @functools.cache
 def _built_on(kind: type) -> type:
-    """Which of the classes that hold more than attributes a class is built on; `object` if none."""
+    """Return the class with more than attributes that a class is built on; `object` if none."""
     return next((one for one in (*_OTHERS, *_OF_PYTHON) if issubclass(kind, one)), object)
 
 
-def _told_from_equals(value: Any) -> Hashable:
-    """A value that no other number equals: 0.0 is not -0.0, and 1.0 not 1.00."""
+def _canonical(value: Any) -> Hashable:
+    """Return a value that no other number equals: 0.0 is not -0.0, and 1.0 not 1.00."""
     if isinstance(value, float):
         return value.hex()
     if isinstance(value, Fraction):  # whose own hash takes long
@@ -217,21 +254,21 @@ def _told_from_equals(value: Any) -> Hashable:
 
 @functools.cache
 def _is_value(kind: type) -> bool:
-    """Whether objects of this class are told by what they equal."""
+    """Return whether objects of this class are identified by equality."""
     named = issubclass(kind, _NAMES) or kind.__module__.split(".")[0] in _COMPILED
     return kind in _VALUES or named
 
 
 @functools.cache
 def _may_be_frozen(kind: Any) -> bool:
-    """Whether some objects of this class can never change."""
+    """Return whether some objects of this class can never change."""
     parameters = getattr(kind, "__dataclass_params__", None)
     holds = parameters is not None and parameters.frozen and not kind.__dictoffset__
     return _is_value(kind) or issubclass(kind, np.ndarray) or kind in {tuple, frozenset} or holds
 
 
 def _is_frozen(thing: Any) -> bool:
-    """Whether nothing that can be reached from `thing` can ever change."""
+    """Return whether nothing that can be reached from `thing` can ever change."""
     kind: Any = type(thing)
     if not _may_be_frozen(kind):
         return False

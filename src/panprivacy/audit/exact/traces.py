@@ -1,9 +1,9 @@
-"""What a program leaves outside of its state, and what its answers tell beyond their counts.
+"""Traces of a program outside of its state, and leaks of its answers beyond their counts.
 
-A child process leads the program through a stream, another one through the neighbour. Both draw the
-same, and the noise of a release is such that the same counts come out. What a program then leaves
-in files, lines, warnings, variables of modules and caches of functions must be the same, and so
-must its answers: whatever differs was told by the rows.
+A child process runs the program on a stream, another one on the neighbour. Both draw the same, and
+the noise of a release is such that the same counts come out. The traces that a program leaves in
+files, lines, warnings, variables of modules and caches of functions must then be the same, and so
+must its answers: every difference comes from the rows.
 
 The noise is tried near, and far beyond what the audit walks. What is not seen: what libraries
 written in C keep, what other processes are told, and what is left only for one id or one count that
@@ -39,20 +39,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._kernels import compile_kernels
 from panprivacy.audit.exact.children import RaisedError, in_a_child
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.survivors import Survivors
-from panprivacy.audit.streams import RELEASE, Stream, take
-from panprivacy.errors import PlanError
+from panprivacy.audit.streams import RELEASE, EventStream, take
+from panprivacy.errors import PlanError, allow_noise
+from panprivacy.ground.kernels import compile_kernels
 
 Make = Callable[[EnumeratedCoins], Any]
 Traces = list[list[str]]
-"""Each place, and what is there, in short; in the order in which they were found."""
+"""Each place and its content, abbreviated; in the order of discovery."""
 
 
 class LeakError(PlanError):
-    """A program tells more than its state and its counts do."""
+    """A program reveals more than its state and its counts."""
 
 
 _PATTERNS: Final = 8
@@ -75,19 +75,22 @@ _EVENTS: Final = (
     "socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto", "sqlite3.connect",
     "subprocess.Popen", "syslog.syslog",
 )  # fmt: skip
-"""What Python tells of (PEP 578) and other processes can see, beside `open`."""
+"""Events that Python reports (PEP 578) and other processes can observe, beside `open`."""
 
 _CLOCKS: Final = {
     "created", "msecs", "relativeCreated", "process", "processName", "thread", "threadName",
     "taskName", "_ray_timestamp_ns",
 }  # fmt: skip
-"""Of a log record: who wrote when. Ray adds a clock to those of the whole process."""
+"""Fields of a log record that depend on the writer and the time.
+
+Ray adds a clock to those of the whole process.
+"""
 
 _MADE_BY_PYTHON: Final = {
     "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",
     "__path__", "__spec__", "__warningregistry__",
 }  # fmt: skip
-"""Of a module; warnings are noted when they are given."""
+"""Variables of a module that Python makes; warnings are noted when they are given."""
 
 
 @dataclass(slots=True)
@@ -103,7 +106,7 @@ class PlannedCoins(EnumeratedCoins):
     ordered: list[int] = field(default_factory=list)
 
     def _choose(self, law: Sequence[Fraction]) -> int:
-        """The planned outcome of one draw."""
+        """Return the planned outcome of one draw."""
         possible = [index for index, weight in enumerate(law) if weight]
         self.tossed += 1
         if self.pattern < 2:
@@ -119,9 +122,9 @@ class PlannedCoins(EnumeratedCoins):
 
 
 def check_traces(
-    make: Make, pairs: Iterable[tuple[Stream, Stream]], coins: EnumeratedCoins
+    make: Make, pairs: Iterable[tuple[EventStream, EventStream]], coins: EnumeratedCoins
 ) -> str | None:
-    """Refuse a program that leaves something of its rows where its state is not.
+    """Refuse a program that leaves a trace of its rows outside its state.
 
     Tried is the pair of streams that differ in most steps.
 
@@ -131,9 +134,9 @@ def check_traces(
 
     Raises:
         LeakError: something else is not the same after a stream and after its neighbour.
-        ChildError: a process in which it was tried ended, so nothing can be said.
+        ChildError: a process of the check ended, so there is no result.
     """
-    pair = max(pairs, key=_steps_apart)
+    pair = max(pairs, key=_differing_steps)
     runs = [(pattern, tails * coins.tail) for tails in _TARGETS for pattern in range(_PATTERNS)]
 
     def plan(run: int, ordered: Sequence[int] = ()) -> PlannedCoins:
@@ -162,10 +165,10 @@ def check_traces(
         except RaisedError as error:
             why = str(error).splitlines()[-1]
             return f"it fails where a release has much noise ({why}): answer for any noise"
-    return _told_apart(*traces)
+    return _compare_traces(*traces)
 
 
-def _told_apart(first: Any, second: Any) -> str | None:
+def _compare_traces(first: Any, second: Any) -> str | None:
     """Raise `LeakError` at the first place where two lists of traces differ, but for answers.
 
     These are compared where they have the same counts, which ordered noise sees to: but not if it
@@ -193,12 +196,12 @@ def _import(names: Iterable[str]) -> None:
             import_module(name)
 
 
-def _steps_apart(pair: tuple[Stream, Stream]) -> int:
+def _differing_steps(pair: tuple[EventStream, EventStream]) -> int:
     return sum(repr(one) != repr(other) for one, other in zip(*pair, strict=True))
 
 
-def _raw_counts(make: Make, stream: Stream, planned: Iterable[PlannedCoins]) -> dict[str, Any]:
-    """The counts of all releases of each run, without noise, and what was imported meanwhile."""
+def _raw_counts(make: Make, stream: EventStream, planned: Iterable[PlannedCoins]) -> dict[str, Any]:
+    """Return the counts of all releases of each run, without noise, and the modules imported."""
     before = {*sys.modules}
     _Listener()  # or else others would hear this run
     raw = [
@@ -208,8 +211,9 @@ def _raw_counts(make: Make, stream: Stream, planned: Iterable[PlannedCoins]) -> 
     return {"raw": raw, "imported": [name for name in sys.modules if name not in before]}
 
 
-def _lived(make: Make, stream: Stream, coins: PlannedCoins) -> tuple[Any, list[Any]]:
-    """A statistic at the end of a stream, and its answers."""
+@allow_noise()
+def _lived(make: Make, stream: EventStream, coins: PlannedCoins) -> tuple[Any, list[Any]]:
+    """Return a statistic at the end of a stream, and its answers."""
     statistic, answers = make(coins), []
     for step in stream:
         coins.publishing = step == RELEASE
@@ -218,8 +222,8 @@ def _lived(make: Make, stream: Stream, coins: PlannedCoins) -> tuple[Any, list[A
     return statistic, answers
 
 
-def _traces(make: Make, stream: Stream, planned: Sequence[PlannedCoins]) -> Traces:
-    """All that runs of a program leave in this process and outside of it."""
+def _traces(make: Make, stream: EventStream, planned: Sequence[PlannedCoins]) -> Traces:
+    """Return all traces that runs of a program leave in this process and outside of it."""
     said, answers = _Listener(), []
     for coins in planned:
         statistic, given = _lived(make, stream, coins)
@@ -277,7 +281,7 @@ class _Listener:
         sys.addaudithook(self._event)
 
     def heard(self) -> Traces:
-        """All that was written, and by which way."""
+        """Return everything that was written, by channel."""
         self._listens = False
         written = [
             [f"the file {path}", _short(Path(path).read_bytes())]
@@ -302,7 +306,7 @@ class _Listener:
         ]
 
     def _process(self) -> Traces:
-        """What Python keeps of the whole process, in no module that a program names."""
+        """Return the state that Python has for the process, in no module that a program names."""
         before, after = self._builtins, vars(builtins)
         changed = {name: one for name, one in after.items() if before.get(name) is not one}
         threads = sorted(one.name for one in threading.enumerate())
@@ -340,7 +344,7 @@ class _Listener:
 
 
 def _redirected(number: int) -> int:
-    """Have a descriptor write to a file that has no name."""
+    """Make a descriptor write to a file that has no name."""
     held, name = tempfile.mkstemp()
     Path(name).unlink()
     os.dup2(held, number)
@@ -348,7 +352,7 @@ def _redirected(number: int) -> int:
 
 
 def _open_files() -> Iterator[tuple[int, str, int, bool]]:
-    """Each file that is open for writing: descriptor, name, length, and whether only for that."""
+    """Yield each file open for writing: descriptor, name, length, and whether only for writing."""
     for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - the numbers alone
         try:
             info, name = os.fstat(number), str(Path(f"/proc/self/fd/{number}").readlink())
@@ -363,7 +367,7 @@ def _open_files() -> Iterator[tuple[int, str, int, bool]]:
 
 
 def _variables(make: Make, statistic: Any) -> Iterator[tuple[str, Any]]:
-    """The variables of the program's modules and of their classes, by name."""
+    """Yield the variables of the program's modules and of their classes, by name."""
     for module, names in _namespaces(make, statistic):
         for name, value in list(names.items()):
             if name not in _MADE_BY_PYTHON:
@@ -374,7 +378,7 @@ def _variables(make: Make, statistic: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _namespaces(make: Make, statistic: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The modules that the code of a program names, and those that these name, with variables."""
+    """Return the modules that a program's code names, and those that these name, with variables."""
     closed = [
         cell.cell_contents
         for cell in getattr(make, "__closure__", None) or ()
@@ -394,25 +398,25 @@ def _namespaces(make: Make, statistic: Any) -> Iterator[tuple[str, dict[str, Any
 
 
 def _where(thing: Any) -> Iterator[dict[str, Any]]:
-    """The variables of the module of a thing, and of those that its code imports."""
+    """Yield the variables of the module of a thing, and of those that its code imports."""
     name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
     imported = {name}
     if isinstance(thing, FunctionType):
         yield thing.__globals__  # of a module that may have no name
         imported |= _names_in(thing.__code__)
-    for each in imported - {"__main__"}:  # whoever runs examples may call theirs so, too
+    for each in imported - {"__main__"}:  # examples may be run with that name, too
         if isinstance(each, str) and isinstance(module := sys.modules.get(each), ModuleType):
             yield vars(module)
 
 
 def _names_in(code: CodeType) -> set[str]:
-    """What a piece of code and those within it name."""
+    """Return the names that a piece of code, and the code within it, uses."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
     return {*code.co_names}.union(*map(_names_in, inner))
 
 
 def _is_of_program(names: Mapping[str, Any], packages: set[str]) -> bool:
-    """Whether variables are of the program, or of no installed library and not of Python."""
+    """Return whether variables belong to the program, or to no installed library and not Python."""
     package, path = str(names.get("__name__")).partition(".")[0], names.get("__file__")
     if package in packages:
         return True

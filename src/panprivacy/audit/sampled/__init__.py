@@ -1,7 +1,7 @@
 """A lower bound on the loss from runs, for sizes beyond enumeration."""
 
-from panprivacy.audit.sampled.adapters import Sampler, users_apart
+from panprivacy.audit.sampled.adapters import Sampler, differing_users
 from panprivacy.audit.sampled.looks import read_bits, read_words
 from panprivacy.audit.sampled.loss import SampledLoss, sampled_loss
 
-__all__ = ["SampledLoss", "Sampler", "read_bits", "read_words", "sampled_loss", "users_apart"]
+__all__ = ["SampledLoss", "Sampler", "differing_users", "read_bits", "read_words", "sampled_loss"]

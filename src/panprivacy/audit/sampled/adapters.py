@@ -1,4 +1,4 @@
-"""What an intruder sees, as the arrays that other tools for auditing privacy ask for.
+"""The view of an intruder, as the arrays that other tools for auditing privacy use.
 
 None of the tools is needed to import this; each is handed a `Sampler`:
 
@@ -27,7 +27,7 @@ None of the tools is needed to import this; each is handed a `Sampler`:
   sensitivity, and calls the function by keywords for samples, each of which it flattens. Inputs
   other than dictionaries become arrays, which streams cannot. So::
 
-      once = audit_spec("panprivacy", "stream", "users", users_apart)(sampler.once)
+      once = audit_spec("panprivacy", "stream", "users", differing_users)(sampler.once)
       with auditor:
           once(stream={"steps": stream}, users=1)
       auditor.set_replay()
@@ -53,10 +53,10 @@ from numpy.typing import NDArray
 
 from panprivacy.audit.sampled.events import surprise
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits
-from panprivacy.audit.streams import Stream, checked, user_and_rest
-from panprivacy.coins import Coins
+from panprivacy.audit.streams import EventStream, checked, user_and_rest
+from panprivacy.privacy.coins import Coins
 
-Part = Literal["states", "counts", "bars"]
+StateSummary = Literal["states", "counts", "bars"]
 
 _MOST_BINS: Final = 16
 _FIRST: Final = 8
@@ -65,7 +65,7 @@ _FIRST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which features a sampler gives, and how they are scaled.
+    """The features that a sampler returns, and their scale.
 
     Args:
         lengths: how many numbers each part has; a shorter one has zeros in front.
@@ -82,7 +82,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """What an intruder sees, as numbers: a mechanism for black-box tools.
+    """The view of an intruder as numbers: a mechanism for black-box tools.
 
     >>> import panprivacy as pp
     >>> def make(coins):
@@ -95,10 +95,10 @@ class Sampler:
     Args:
         make: makes the statistic with the coins it is given. A `Windowed` needs a clock that stands
             still: its moment is in the state, and would tell the first runs from the later ones.
-        after_step: how many steps the intruder waits; None for all of them.
+        after_step: number of steps before the intrusion; None for all of them.
         read: the numbers of a state.
-        coins: of all runs; the addressing key must be the same in each.
-        parts: what is given, in this order: the states, the noised counts of all releases, and of
+        coins: coins of all runs; the addressing key must be the same in each.
+        parts: what is given, in this order: the states, the noisy counts of all releases, and of
             each answer its value and the ends of its interval, its error bar.
         chosen: which of the features; see `screened` and `scaled`.
     """
@@ -107,11 +107,11 @@ class Sampler:
     after_step: int | None = None
     read: Callable[[bytes], NDArray[Any]] = read_bits
     coins: Coins = field(default_factory=FixedKeyCoins)
-    parts: Collection[Part] = ("states", "counts", "bars")
+    parts: Collection[StateSummary] = ("states", "counts", "bars")
     chosen: Chosen | None = None
 
-    def __call__(self, stream: Stream, size: int) -> NDArray[np.float64]:
-        """Independent views of a stream, float64[size, features].
+    def __call__(self, stream: EventStream, size: int) -> NDArray[np.float64]:
+        """Return independent views of a stream, float64[size, features].
 
         States of different lengths are aligned at their ends, where the cells are.
         """
@@ -123,25 +123,25 @@ class Sampler:
         return (kept - chosen.centre) / chosen.spread
 
     def screened(
-        self, stream: Stream, neighbour: Stream, *, runs: int = 1_000, most: int = 8
+        self, stream: EventStream, neighbour: EventStream, *, runs: int = 1_000, most: int = 8
     ) -> Sampler:
-        """The same with those features alone that tell the streams apart best, on runs of its own.
+        """Return a copy with only the most distinguishing features, chosen on separate runs.
 
         Args:
             stream: as for a call.
             neighbour: the other one.
-            runs: of each stream; their features are in memory at once, 4 bytes each.
+            runs: number of runs of each stream; their features are in memory at once, 4 bytes each.
             most: features, of which the most telling is the first.
         """
         pair, lengths = self._tried(stream, neighbour, runs)
         surprises = [
-            _apart(one, other) for one, other in zip(*(each.T for each in pair), strict=True)
+            _difference(one, other) for one, other in zip(*(each.T for each in pair), strict=True)
         ]
         places = np.argsort(-np.array(surprises), kind="stable")[:most]
         return replace(self, chosen=self._narrowed(lengths, places))
 
-    def scaled(self, stream: Stream, neighbour: Stream, *, runs: int = 1_000) -> Sampler:
-        """The same with features of mean 0 and deviation 1 over runs of both streams."""
+    def scaled(self, stream: EventStream, neighbour: EventStream, *, runs: int = 1_000) -> Sampler:
+        """Return the same with features of mean 0 and deviation 1 over runs of both streams."""
         pair, lengths = self._tried(stream, neighbour, runs)
         both = np.concatenate(pair).astype(np.float64)
         spread = both.std(axis=0)
@@ -150,17 +150,17 @@ class Sampler:
         centre = both.mean(axis=0) * chosen.spread + chosen.centre
         return replace(self, chosen=replace(chosen, centre=centre, spread=spread * chosen.spread))
 
-    def once(self, stream: Mapping[str, Stream], users: int = 1) -> NDArray[np.float64]:  # noqa: ARG002
-        """One view, float64[features], of the stream under "steps".
+    def once(self, stream: Mapping[str, EventStream], users: int = 1) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return one view, float64[features], of the stream under "steps".
 
-        `users` says in how many users neighbours differ; a recorder reads it here.
+        `users` is the number of users in which neighbours differ; a recorder reads it here.
         """
         return self(stream["steps"], 1)[0]
 
     def _tried(
-        self, stream: Stream, neighbour: Stream, runs: int
+        self, stream: EventStream, neighbour: EventStream, runs: int
     ) -> tuple[list[NDArray[np.float32]], tuple[int, ...]]:
-        """Features of both streams, and the lengths of their parts."""
+        """Return features of both streams, and the lengths of their parts."""
         one, other = checked(stream, neighbour)
         views = [[self._view(steps) for _ in range(_FIRST)] for steps in (one, other)]
         parts = zip(*views[0], *views[1], strict=True)
@@ -172,7 +172,7 @@ class Sampler:
         ], lengths
 
     def _narrowed(self, lengths: tuple[int, ...], places: NDArray[np.intp]) -> Chosen:
-        """Some of the features that are chosen already."""
+        """Return some of the features that are chosen already."""
         chosen = self.chosen or Chosen(lengths)
         before = np.arange(sum(chosen.lengths)) if chosen.places is None else chosen.places
         centre, spread = (
@@ -181,8 +181,8 @@ class Sampler:
         )
         return Chosen(chosen.lengths, before[places], centre, spread)
 
-    def _view(self, stream: Stream) -> list[NDArray[np.float64]]:
-        """The numbers of each part of a view."""
+    def _view(self, stream: EventStream) -> list[NDArray[np.float64]]:
+        """Return the numbers of each part of a view."""
         looked = len(stream) if self.after_step is None else self.after_step
         seen = look(self.make(self.coins), stream, looked)
         read = {
@@ -199,7 +199,7 @@ class Sampler:
 
 
 def _aligned(view: Sequence[NDArray[np.float64]], lengths: Sequence[int]) -> NDArray[np.float64]:
-    """All parts in one, each with zeros in front or without its start."""
+    """Return all parts in one array, each padded with zeros in front or cut at its start."""
     found = [np.zeros(length) for length in lengths]
     for whole, part in zip(found, view, strict=True):
         shared = min(len(whole), len(part))
@@ -207,8 +207,8 @@ def _aligned(view: Sequence[NDArray[np.float64]], lengths: Sequence[int]) -> NDA
     return np.concatenate(found)
 
 
-def _apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    """How surprising it is that a feature comes out like this under both streams."""
+def _difference(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """Return how surprising the feature would be if both streams had the same law."""
     both = np.concatenate([one, other])
     values = np.unique(both)
     if len(values) == 1:
@@ -222,10 +222,10 @@ def _apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     return surprise(*tables)
 
 
-def users_apart(first: Mapping[str, Stream], second: Mapping[str, Stream]) -> float:
-    """In the rows of how many users two streams differ, given as for `Sampler.once`.
+def differing_users(first: Mapping[str, EventStream], second: Mapping[str, EventStream]) -> float:
+    """Return the number of users in whose rows two streams differ, given as for `Sampler.once`.
 
-    >>> users_apart({"steps": [[1, 2], [(1, -1)]]}, {"steps": [[2], []]})
+    >>> differing_users({"steps": [[1, 2], [(1, -1)]]}, {"steps": [[2], []]})
     1.0
     """
     rows = [

@@ -1,4 +1,4 @@
-"""Events by which two streams are told apart, chosen on runs of their own.
+"""Events that distinguish two streams, chosen on separate runs.
 
 Words of the states that tell the streams apart are found first, then what releases tell beyond
 them, by their counts, by the ends and widths of their intervals, or by both; an event is a sum of
@@ -23,7 +23,7 @@ from panprivacy.audit.sampled.looks import Seen, read_words
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Runs = Callable[[int], Iterator[Seen]]
-"""Makes so many runs of one stream."""
+"""Function that makes a number of runs of one stream."""
 
 Summary = Callable[[bytes], ArrayLike]
 """Numbers of a state on which what is released depends linearly, but for noise."""
@@ -40,7 +40,7 @@ _CANDIDATES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """The words of the states that tell the streams apart, taken as independent.
+    """The words of the states that distinguish the streams, taken as independent.
 
     Args:
         width: bytes of a word, which is taken modulo `values`.
@@ -53,12 +53,12 @@ class CellCounts:
     ratios: Floats
 
     def score(self, seen: Seen) -> float:
-        """The log-likelihood ratio of all states."""
+        """Return the log-likelihood ratio of all states."""
         words = _words(seen, self.width)[self.places] % self.values
         return float(self.ratios[np.arange(len(words)), words].sum())
 
     def summarise(self, state: bytes) -> ArrayLike:
-        """The number of ones, or how many words have each value."""
+        """Return the number of ones, or how many words have each value."""
         if self.width == 1:
             return [np.bitwise_count(np.frombuffer(state, np.uint8)).sum()]
         words = read_words(state, self.width) % self.values
@@ -70,7 +70,7 @@ def _words(seen: Seen, width: int) -> NDArray[np.uint64]:
 
 
 def screen(pair: Sequence[Runs], runs: int, width: int) -> CellCounts:
-    """Find the words from histograms of every one; no state is kept."""
+    """Find the words from histograms of every one; no state is stored."""
     pilot = np.array([_words(seen, width) for run in pair for seen in run(_PILOT)])
     varying = (pilot != pilot[0]).any(axis=0)
     words, largest = len(varying), int(pilot[:, varying].max(initial=1))
@@ -95,12 +95,12 @@ class Sample(NamedTuple):
     released: Floats
 
     def missed(self, weights: Floats, places: Places) -> Floats:
-        """What is released without what the summaries predict, in whole numbers: ties stay."""
+        """Return the released numbers minus a rounded prediction from the summaries: ties stay."""
         return self.released[:, places] - np.rint(self.summaries @ weights)
 
 
 def summed_up(seen: Iterable[Seen], cells: CellCounts, summarise: Summary) -> Sample:
-    """What scores need of runs of one stream."""
+    """Return the data that scores need from runs of one stream."""
     rows = []
     for one in seen:
         released = [*one.counts, *_with_widths(one.bars)]
@@ -113,7 +113,7 @@ def summed_up(seen: Iterable[Seen], cells: CellCounts, summarise: Summary) -> Sa
 
 
 def _with_widths(bars: Sequence[float]) -> Iterator[float]:
-    """The value and both ends of each interval, and how wide it is, which may leak alone."""
+    """Yield the value and both ends of each interval, and how wide it is, which may leak alone."""
     for value, low, high in zip(bars[::3], bars[1::3], bars[2::3], strict=True):
         yield from (value, low, high, high - low)
 
@@ -124,7 +124,7 @@ class Score:
 
     Args:
         places: of the numbers.
-        weights: of the summary, to predict each number.
+        weights: weights of the summary, to predict each number.
         steps: between scores of states that count as one.
         edges: between bins of what the prediction misses, one row a number.
         ratios: log-likelihood ratios, by number, step and bin.
@@ -139,7 +139,7 @@ class Score:
     ratios: Floats
 
     def __call__(self, sample: Sample) -> Floats:
-        """The score of each run."""
+        """Return the score of each run."""
         missed = sample.missed(self.weights, self.places)
         step, total = np.searchsorted(self.steps, sample.states), sample.states.copy()
         for ratios, edges, column in zip(self.ratios, self.edges, missed.T, strict=True):
@@ -148,7 +148,7 @@ class Score:
 
 
 def fit(samples: Sequence[Sample], among: Places, cells: CellCounts, summarise: Summary) -> Score:
-    """Learn what some released numbers tell beyond the state, by ridge regression on summaries."""
+    """Learn the information of some released numbers beyond the state, by ridge regression."""
     both = Sample(*(np.concatenate(column) for column in zip(*samples, strict=True)))
     square = both.summaries.T @ both.summaries
     ridge = np.diag(1e-9 * np.diag(square) + 1e-6)
@@ -168,7 +168,7 @@ def fit(samples: Sequence[Sample], among: Places, cells: CellCounts, summarise: 
 
 
 def _cuts(values: Floats, parts: int) -> Floats:
-    """Where to cut, for parts of about equal size."""
+    """Return the cuts for parts of about equal size."""
     return np.quantile(values, np.arange(1, parts) / parts)
 
 
@@ -185,10 +185,10 @@ class Events(NamedTuple):
 
 
 def events_by(score: Score, samples: Sequence[Sample], runs: int, deviations: float) -> Events:
-    """The events of a score for which the bound is likely to be largest.
+    """Return the events of a score for which the bound is likely to be largest.
 
     Args:
-        score: of a view.
+        score: score of a view.
         samples: runs of the stream, and of its neighbour.
         runs: that will be counted.
         deviations: by which both proportions will be corrected.
@@ -198,7 +198,7 @@ def events_by(score: Score, samples: Sequence[Sample], runs: int, deviations: fl
     candidates = np.unique(_cuts(np.concatenate(scores), _CANDIDATES))
 
     def best(above: Floats, below: Floats) -> tuple[float, float]:
-        """Where the share of `above` is much larger than that of `below`, and what that shows."""
+        """Return the cut where the share of `above` most exceeds that of `below`, and its value."""
         worth = np.log(above / below)
         for share in (above, below):
             worth -= deviations * np.sqrt((1 - share) / share / runs)
@@ -211,20 +211,20 @@ def events_by(score: Score, samples: Sequence[Sample], runs: int, deviations: fl
 
 
 def _share_below(ordered: Floats, candidates: Floats, side: Any) -> Floats:
-    """The share of values below each candidate, never quite 0 or 1."""
+    """Return the share of values below each candidate, never quite 0 or 1."""
     below = np.searchsorted(ordered, candidates, side)
     return (below + 0.5) / (len(ordered) + 1)
 
 
 def telling(surprises: Sequence[float]) -> Places:
-    """The places of the few largest that chance does not explain among so many."""
+    """Return the places of the few largest that chance does not explain."""
     found, chance = np.array(surprises), math.sqrt(2 * math.log(max(len(surprises), 1))) + 2
     largest = np.argsort(-found)[:_MOST_PARTS]
     return largest[found[largest] > chance]
 
 
 def surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Pearson's statistic of two tables of outcomes, in deviations from what chance gives."""
+    """Return Pearson's statistic of two tables of outcomes, in deviations from chance."""
     one, two = np.atleast_2d(first).astype(float), np.atleast_2d(second).astype(float)
     total = one + two
     share = one.sum(1, keepdims=True) / np.maximum(total.sum(1, keepdims=True), 1)
@@ -236,6 +236,6 @@ def surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:
-    """Log-likelihood ratios of outcomes, the last axis, from how often they happened."""
+    """Return log-likelihood ratios of outcomes, the last axis, from their counts."""
     one, two = ((table + 0.5) / (table + 0.5).sum(-1, keepdims=True) for table in (first, second))
     return np.log(one / two)

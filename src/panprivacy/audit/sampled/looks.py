@@ -1,4 +1,4 @@
-"""What an intruder sees of one run of the shipping code, with the coins of production."""
+"""The view of an intruder on one run of the shipping code, with the coins of production."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, repeated, take
-from panprivacy.coins import SystemCoins
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, EventStream, repeated, take
+from panprivacy.privacy.coins import SystemCoins
 
 _LARGEST: Final = 1e12
 """Stands for an end of an interval that is infinite."""
@@ -33,7 +33,7 @@ class FixedKeyCoins(SystemCoins):
         self._key = addressing_key
 
     def key(self, nbytes: int) -> bytes:
-        """The fixed key."""
+        """Return the fixed key."""
         if self._key is None:
             return hashlib.shake_256(b"panprivacy audit").digest(nbytes)
         return repeated(self._key, nbytes)
@@ -41,11 +41,11 @@ class FixedKeyCoins(SystemCoins):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an intruder sees of one run.
+    """The view of an intruder on one run.
 
     Args:
         states: at each look.
-        counts: the noised ones of all releases.
+        counts: the noisy counts of all releases.
         bars: value, low and high of each answer; 0 of one that is lost, and at most 1e12.
     """
 
@@ -54,8 +54,8 @@ class Seen:
     bars: list[float]
 
 
-def look(statistic: Any, steps: Stream, after_step: int) -> Seen:
-    """Run a statistic, and see its state after so many steps, and all that is public."""
+def look(statistic: Any, steps: EventStream, after_step: int) -> Seen:
+    """Run a statistic, and return its state after some steps, and all that is public."""
     seen = Seen([], [], [])
     for number, step in enumerate(steps):
         if number == after_step or step == ANNOUNCE:
@@ -70,7 +70,7 @@ def look(statistic: Any, steps: Stream, after_step: int) -> Seen:
 
 
 def _answers(given: Any) -> Iterator[Any]:
-    """The answers of a release, or of each window that has ended."""
+    """Yield the answers of a release, or of each window that has ended."""
     if hasattr(given, "counts"):
         yield given
     else:
@@ -78,7 +78,7 @@ def _answers(given: Any) -> Iterator[Any]:
 
 
 def _bars(answer: Any) -> Iterator[float]:
-    """The ends of intervals, with the values; an own class may have these alone, or none."""
+    """Yield the ends of intervals, with the values; an own class may have these alone, or none."""
     ones = answer.answers().values() if hasattr(answer, "answers") else [answer]
     for one in ones:
         for name in ("value", "low", "high"):
@@ -86,7 +86,7 @@ def _bars(answer: Any) -> Iterator[float]:
 
 
 def read_words(state: bytes, cell_bytes: int = 1) -> NDArray[np.uint64]:
-    """The little-endian words of a state, aligned with its end, where the cells are.
+    """Return the little-endian words of a state, aligned with its end, where the cells are.
 
     >>> read_words(bytes([9, 1, 2, 0, 4]), 2).tolist()
     [513, 1024]
@@ -98,5 +98,5 @@ def read_words(state: bytes, cell_bytes: int = 1) -> NDArray[np.uint64]:
 
 
 def read_bits(state: bytes) -> NDArray[np.uint8]:
-    """The bits of a state, lowest first in each byte."""
+    """Return the bits of a state, lowest first in each byte."""
     return np.unpackbits(np.frombuffer(state, np.uint8), bitorder="little")

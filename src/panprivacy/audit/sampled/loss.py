@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from panprivacy._validate import proportion, whole_number
 from panprivacy.audit.binomial import clopper_pearson
 from panprivacy.audit.sampled.events import (
     CellCounts,
@@ -32,9 +31,10 @@ from panprivacy.audit.sampled.events import (
     summed_up,
 )
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look
-from panprivacy.audit.streams import ANNOUNCE, Stream, checked
-from panprivacy.coins import Coins
-from panprivacy.errors import PlanError
+from panprivacy.audit.streams import ANNOUNCE, EventStream, checked
+from panprivacy.errors import PlanError, allow_noise
+from panprivacy.ground.validation import proportion, whole_number
+from panprivacy.privacy.coins import Coins
 
 _LEAST_RUNS, _MOST_RUNS = 100, 1 << 32
 _CHUNK: Final = 500
@@ -43,15 +43,15 @@ _CHUNK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class SampledLoss:
-    """What was found.
+    """The result of the search for a lower bound.
 
     Args:
         epsilon: lower bound on the loss, in nats; 0 where nothing was found.
         confidence: probability that it is not above the loss.
         hits: how often the event happened on the stream, and on its neighbour.
-        runs: of each, in which that was counted.
-        words: places of the words of the states by which the event is told.
-        counts: places of the released counts by which it is told.
+        runs: number of runs of each, in which that was counted.
+        words: places of the words of the states that define the event.
+        counts: places of the released counts that define it.
         bars: places by which it is told among the value, the low and the high end and the width of
             each answer, one after the other.
     """
@@ -65,10 +65,11 @@ class SampledLoss:
     bars: tuple[int, ...]
 
 
+@allow_noise()
 def sampled_loss(
     make: Callable[[Coins], Any],
-    stream: Stream,
-    neighbour: Stream,
+    stream: EventStream,
+    neighbour: EventStream,
     *,
     after_step: int | None = None,
     runs: int = 20_000,
@@ -77,7 +78,7 @@ def sampled_loss(
     summary: Summary | None = None,
     addressing_key: bytes | None = None,
 ) -> SampledLoss:
-    """A lower bound on the privacy loss between two streams.
+    """Return a lower bound on the privacy loss between two streams.
 
     The view is the state at one moment, the states at announced intrusions before it, and the
     counts, values and intervals of all releases. A release is judged by what it tells beyond the
@@ -98,8 +99,8 @@ def sampled_loss(
             still: its moment is in the state, and would tell the first runs from the later ones.
         stream: batches and `RELEASE` and `ANNOUNCE` steps.
         neighbour: the same steps, with rows of one user added or removed.
-        after_step: how many steps the intruder waits; None for all of them.
-        runs: how often each stream is run; half of that chooses the events.
+        after_step: number of steps before the intrusion; None for all of them.
+        runs: number of runs of each stream; half of that chooses the events.
         confidence: probability that the bound is not above the loss.
         cell_bytes: of the words that states are read as, 1 to 8, from the end; None for those of
             the statistic's tables, and 1 where it says none.
@@ -121,7 +122,7 @@ def sampled_loss(
     coins = FixedKeyCoins(addressing_key)
     width = _width(make(coins), cell_bytes)
 
-    def runs_of(steps: Stream) -> Runs:
+    def runs_of(steps: EventStream) -> Runs:
         return lambda size: (look(make(coins), steps, looked) for _ in range(size))
 
     pair = runs_of(stream), runs_of(neighbour)
@@ -135,7 +136,7 @@ def sampled_loss(
 def _chosen(
     pair: Sequence[Runs], runs: int, counts: int, cells: CellCounts, summarise: Summary
 ) -> Events:
-    """The events that promise most: by counts, by intervals, or by both.
+    """Return the events that promise most: by counts, by intervals, or by both.
 
     Where intervals follow from counts they tell nothing more, and would be counted twice.
     """
@@ -146,7 +147,7 @@ def _chosen(
 
 
 def _width(statistic: Any, asked: int | None) -> int:
-    """The bytes of a word; words of another width than a cell's would hide the user's cell."""
+    """Return the bytes of a word; words unlike cells would hide the cell of the user."""
     one = getattr(statistic, "current", statistic)
     members = getattr(one, "statistics", {"": one}).values()
     tables = [member.plan.table for member in members if hasattr(member, "plan")]
@@ -184,6 +185,6 @@ def _evaluate(
 
 
 def _log_ratio(hits: tuple[int, int], runs: int, error: float) -> float:
-    """A lower bound on the logarithm of the ratio of two probabilities, at least 0."""
+    """Return a lower bound on the logarithm of the ratio of two probabilities, at least 0."""
     low, high = clopper_pearson(hits[0], runs, error)[0], clopper_pearson(hits[1], runs, error)[1]
     return max(0.0, math.log(low / high)) if low else 0.0

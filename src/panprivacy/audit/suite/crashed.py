@@ -6,7 +6,7 @@ again. `Restarted` in the place of a program walks both branches of its life.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -14,30 +14,42 @@ from types import SimpleNamespace
 from typing import Any
 
 from panprivacy.audit.crashes import Restarted
+from panprivacy.audit.crashing import EventCounter, counter_crashes, cropped_crash, heavy_crash
 from panprivacy.audit.exact.coins import EnumeratedCoins
-from panprivacy.audit.streams import CRASH, RELEASE, SAVE, Stream
+from panprivacy.audit.streams import CRASH, RELEASE, SAVE, EventStream
 from panprivacy.audit.subject import Subject
-from panprivacy.coins import Coins
 from panprivacy.continual.counter import Counter
-from panprivacy.online import MultiCounter
+from panprivacy.papers.online import MultiCounter
+from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.entry import CatalogueEntry
+from panprivacy.statistics.running.distinct.sizes import RunningDistinctSizes
+from panprivacy.statistics.running.distinct.statistic import RunningDistinct
 from panprivacy.statistics.running.statistic import RunningCount
-from panprivacy.statistics.running_distinct.sizes import RunningDistinctSizes
-from panprivacy.statistics.running_distinct.statistic import RunningDistinct
 
-LIVES: Sequence[Stream] = (
+LIVES: Sequence[EventStream] = (
     [SAVE, [0], CRASH, RELEASE],
     [SAVE, [0], CRASH, [0], RELEASE],
 )
 """An event that a crash loses, and one that is sent again in the same step."""
 
-LATER: Sequence[Stream] = (*LIVES, [SAVE, [0], CRASH, RELEASE, [0], RELEASE])
+LATER: Sequence[EventStream] = (*LIVES, [SAVE, [0], CRASH, RELEASE, [0], RELEASE])
 """And one that is sent again in the next step."""
+
+TWICE: Sequence[EventStream] = (
+    [SAVE, [0], CRASH, [0], CRASH, RELEASE],
+    [SAVE, [0], CRASH, RELEASE, [0], RELEASE, CRASH, [0], RELEASE],
+)
+"""An event that two crashes lose, and one that is sent again in a later step after each."""
 
 
 def crashed(epsilon: Fraction) -> list[Subject]:
-    """What hides one event, with one crash; and a user who is sent again in the next window."""
-    return [*_counts(epsilon), _windows(epsilon)]
+    """Return subjects that hide one event, with a crash, or a user repeated in the next window."""
+    coins = EnumeratedCoins(tail=5, state_tail=1)
+    product = partial(Subject, kind="product", adjacency="event", users=((0, 0),), coins=coins)
+    one: dict[str, Any] = {"horizon": 1, "epsilon": epsilon}
+    apart = cropped_crash(epsilon), heavy_crash(epsilon), counter_crashes(epsilon)
+    return [*_counts(product, one), *_counters(product, one), *apart, _windows(epsilon)]
 
 
 def _windows(epsilon: Fraction) -> Subject:
@@ -58,20 +70,11 @@ def _windows(epsilon: Fraction) -> Subject:
     )
 
 
-def _counts(epsilon: Fraction) -> list[Subject]:
-    """What hides one event."""
-    coins = EnumeratedCoins(tail=5, state_tail=1)
-    product = partial(Subject, kind="product", adjacency="event", users=((0, 0),), coins=coins)
-    one: dict[str, Any] = {"horizon": 1, "epsilon": epsilon}
+def _counts(product: Callable[..., Subject], one: Mapping[str, Any]) -> list[Subject]:
+    """Statistics that hide one event."""
 
     def count(coins: Coins | None) -> RunningCount:
         return RunningCount(**one, coins=coins)
-
-    def counter(coins: Coins | None) -> Events:
-        return Events(Counter(**one, open_steps=True, coins=coins))
-
-    def multi(coins: Coins | None) -> Steps:
-        return Steps(MultiCounter(1, **one, every=1, coins=coins))
 
     def distinct(coins: Coins | None) -> OneBit:
         return OneBit(**one, expected=1, memory=1, coins=coins)
@@ -85,13 +88,33 @@ def _counts(epsilon: Fraction) -> list[Subject]:
             streams=LATER,
         ),
         product(
+            "running-count-crashes",
+            says="a count of which two crashes lose an event, which is sent again after each",
+            make=partial(Restarted, partial(OneAfterAnother, count)),
+            claimed=count(None).guarantee.crashed(2).epsilon,
+            streams=TWICE,
+        ),
+        product(
             "running-distinct-crash",
             says="one bit and the number of ones, of which a crash loses an event",
             make=partial(Restarted, distinct),
             claimed=distinct(None).guarantee.crashed(1).epsilon,
             streams=LIVES,
-            coins=replace(coins, tail=9),
+            coins=EnumeratedCoins(tail=9, state_tail=1),
         ),
+    ]
+
+
+def _counters(product: Callable[..., Subject], one: Mapping[str, Any]) -> list[Subject]:
+    """Counters that hide one event."""
+
+    def counter(coins: Coins | None) -> EventCounter:
+        return EventCounter(Counter(**one, open_steps=True, coins=coins))
+
+    def multi(coins: Coins | None) -> Steps:
+        return Steps(MultiCounter(1, **one, every=1, coins=coins))
+
+    return [
         product(
             "counter-crash",
             says="a counter with open steps, of which a crash loses an event",
@@ -134,7 +157,7 @@ class OneAfterAnother:
         """Publish an answer, and end with the last one."""
         current = self._current
         answer = current.release()
-        if current.releases == current.planned:
+        if current.releases == current.internals.releasing.planned:
             self.forget()
         return answer
 
@@ -142,14 +165,18 @@ class OneAfterAnother:
         """The state of the current one; nothing between two."""
         return b"" if self._current is None else self._current.state()
 
-    def resume(self, state: bytes, **since: int) -> None:
-        """Go on from an earlier state of the first one."""
-        self._current.resume(state, **since)
+    def resume(self, state: bytes, *, released: int, announced: int) -> None:
+        """Resume an earlier state of the first statistic; start the next if that has answered."""
+        if released < self._current.internals.releasing.planned:
+            self._current.resume(state, released=released, announced=announced)
+        else:
+            self.forget()
 
     def forget(self) -> None:
-        """Wipe the state."""
-        self._current.forget()
-        self._current = None
+        """Wipe the state, if there is one."""
+        if self._current is not None:
+            self._current.forget()
+            self._current = None
 
 
 class OneBitSizes(RunningDistinctSizes, frozen=True, tag="running-distinct-of-one-bit"):
@@ -160,25 +187,10 @@ class OneBitSizes(RunningDistinctSizes, frozen=True, tag="running-distinct-of-on
         return replace(super().plan(request), levels=1, cells_per_level=1)
 
 
-class OneBit(RunningDistinct, sizes=OneBitSizes):
+class OneBit(RunningDistinct):
     """All users share one bit: eight of them, the fewest that are planned, are too many to walk."""
 
-
-class Events:
-    """A counter with open steps: a row is an event, and a release ends a step."""
-
-    def __init__(self, counter: Counter) -> None:
-        self.counter = counter
-        self.state, self.resume, self.forget = counter.state, counter.resume, counter.forget
-
-    def update(self, rows: Sequence[object], _deltas: Any = None) -> None:
-        """Count events of the open step."""
-        for _ in rows:
-            self.counter.add(1)
-
-    def release(self) -> Any:
-        """End the step."""
-        return self.counter.step()
+    entry = CatalogueEntry(OneBitSizes)
 
 
 class Steps:

@@ -19,36 +19,38 @@ from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.shards import TwoShards, TwoSlices
-from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, Stream
+from panprivacy.audit.shards import ContributedWindows, TwoShards, TwoSlices
+from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, EventStream
 from panprivacy.audit.subject import Approximate, SeenOnce, Subject
 from panprivacy.audit.suite.crashed import Steps, crashed
-from panprivacy.coins import Coins
-from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
-from panprivacy.guarantee import Budget, Ledger
-from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.published import PUBLISHED
-from panprivacy.slices import Slice
+from panprivacy.devices.federated.count_nonzero import CountNonZero
+from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.mean import Mean
+from panprivacy.devices.federated.promise import Promise
+from panprivacy.errors import allow_noise
+from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
+from panprivacy.papers.published import PUBLISHED
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import Budget, Ledger
 from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.composites.grouped import Grouped
+from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.density.statistic import Density
-from panprivacy.statistics.grouped import Grouped
-from panprivacy.statistics.moving import Continual
-from panprivacy.statistics.together import Together
+from panprivacy.tables.slices import Slice
 
 _MOST_TAIL = 12
 """The longest tail that noise needs if counts lie no further apart."""
 
-Make = Callable[[EnumeratedCoins | None], Any]
+MakeSubject = Callable[[EnumeratedCoins | None], Any]
 
 
+@allow_noise()
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
     walkable = *kinds().values(), *PUBLISHED
-    walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
+    walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.entry.walks]
     joined = *_unseen_and_groups(epsilon), *_shards(epsilon), _sharing(epsilon), _moving(epsilon)
     deciding = *_counters(epsilon), *_experts(epsilon), *crashed(epsilon)
     return [*walked, *joined, *deciding, *_devices(epsilon)]
@@ -70,7 +72,7 @@ def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
         return kind(coins=coins, **arguments)
 
     def asking(coins: EnumeratedCoins | None) -> Any:
-        return Together({kind.name: plain(coins)}, {kind.name: walk.asked})
+        return Together({kind.entry.name: plain(coins)}, {kind.entry.name: walk.asked})
 
     make, claimed, streams = asking if walk.asked else plain, epsilon, list(_streams(walk))
     if crashes := max(stream.count(CRASH) for stream in streams):
@@ -94,7 +96,7 @@ def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
     )
 
 
-def _streams(walk: Walk) -> Iterator[Stream]:
+def _streams(walk: Walk) -> Iterator[EventStream]:
     """All streams of a walk."""
     for one in walk.streams:
         if isinstance(one, Short):
@@ -110,7 +112,7 @@ def _density(coins: Coins | None, epsilon: Fraction) -> Density:
 
 
 def _unseen_and_groups(epsilon: Fraction) -> list[Subject]:
-    """What a window costs that nobody saw, and a user in several groups."""
+    """Return subjects for the loss of a window that nobody saw, and of a user in two groups."""
     density = partial(_density, epsilon=epsilon)
     product = partial(Subject, kind="product", claimed=epsilon)
     return [
@@ -118,14 +120,14 @@ def _unseen_and_groups(epsilon: Fraction) -> list[Subject]:
             "unseen-window",
             says="a release of a window whose state nobody saw",
             make=lambda coins: Unseen(density(coins)),
-            claimed=density(None).unseen,
+            claimed=density(None).guarantee.unseen_loss.epsilon,
             streams=list(short_streams([[0], [1, 0]], 2, releases=1)),
             coins=_tail(density),
         ),
         product(
             "groups",
             says="a user in two groups, a table for each, a release",
-            make=lambda coins: Groups(coins, epsilon),
+            make=lambda coins: TwoGroups(coins, epsilon),
             streams=list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
             coins=EnumeratedCoins(tail=3),
         ),
@@ -139,6 +141,9 @@ def _shards(epsilon: Fraction) -> list[Subject]:
 
     def slice_of_three(coins: Coins, slice_: Slice) -> Density:
         return Density(universe=3, epsilon=epsilon, coins=coins, slice_=slice_)
+
+    def single_user(coins: Coins | None) -> Density:
+        return Density(universe=1, epsilon=epsilon, coins=coins)
 
     product = partial(Subject, kind="product", claimed=epsilon)
     return [
@@ -155,6 +160,15 @@ def _shards(epsilon: Fraction) -> list[Subject]:
             make=lambda coins: TwoSlices(slice_of_three, coins),
             streams=list(short_streams([[(0, 1)], [(1, 1), (0, -1)]], 2, releases=2)),
             coins=coins,
+        ),
+        product(
+            "contributed-windows",
+            says="two windows that contribute, both of which somebody opens",
+            make=lambda coins: ContributedWindows(single_user, coins),
+            claimed=single_user(None).guarantee.contributed().over(2).epsilon,
+            streams=[[[0], RELEASE, [0], RELEASE]],
+            users=((0, 0),),
+            coins=EnumeratedCoins(tail=4),
         ),
     ]
 
@@ -182,9 +196,11 @@ def _moving(epsilon: Fraction) -> Subject:
     """An answer that stands until the number has moved."""
     sizes: dict[str, Any] = {"threshold": 1, "updates": 1, "delta": Fraction(1, 1000)}
 
-    def moving(coins: EnumeratedCoins) -> Moving:
+    def moving(coins: EnumeratedCoins) -> MovingStatistic:
         density = partial(Density, universe=2, coins=coins)
-        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes))
+        return MovingStatistic(
+            Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes)
+        )
 
     return SeenOnce(
         "moving-answer",
@@ -198,7 +214,7 @@ def _moving(epsilon: Fraction) -> Subject:
     )
 
 
-class Moving:
+class MovingStatistic:
     """A running answer whose releases are comparisons: no counts where the last answer stands."""
 
     def __init__(self, running: Continual) -> None:
@@ -249,7 +265,7 @@ def _counters(epsilon: Fraction) -> list[Subject]:
 
 
 def _experts(epsilon: Fraction) -> list[Subject]:
-    """Whom to follow, round after round; what is hidden is one advice, or one round."""
+    """Return subjects for prediction with expert advice that hide one advice or one round."""
     two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon, "perturbation": 0}
     coins = EnumeratedCoins(tail=4)
     product = partial(Subject, kind="product", claimed=epsilon)
@@ -257,7 +273,7 @@ def _experts(epsilon: Fraction) -> list[Subject]:
         product(
             "experts-advice",
             says="two experts and a round, which hides what one of them advised",
-            make=lambda coins: Rounds(PrivateExperts(**two, unit="advice", coins=coins)),
+            make=lambda coins: ExpertRounds(PrivateExperts(**two, unit="advice", coins=coins)),
             streams=[[[0], RELEASE], [[0, 1], RELEASE]],
             coins=coins,
             adjacency="event",
@@ -265,7 +281,7 @@ def _experts(epsilon: Fraction) -> list[Subject]:
         product(
             "experts-round",
             says="two experts and a round, which hides who of both was wrong",
-            make=lambda coins: Rounds(PrivateExperts(**two, unit="round", coins=coins)),
+            make=lambda coins: ExpertRounds(PrivateExperts(**two, unit="round", coins=coins)),
             streams=[[[0], RELEASE], [[1], RELEASE]],
             users=((0, 1), (1, 0)),
             coins=coins,
@@ -274,7 +290,7 @@ def _experts(epsilon: Fraction) -> list[Subject]:
     ]
 
 
-class Rounds:
+class ExpertRounds:
     """Experts: a row is one who was wrong in the open round, of which nobody sees the middle."""
 
     def __init__(self, experts: PrivateExperts) -> None:
@@ -338,7 +354,7 @@ class Unseen:
         return b""
 
 
-class Groups:
+class TwoGroups:
     """A table for each of two groups; the delta of a row is its group."""
 
     def __init__(self, coins: EnumeratedCoins, epsilon: Fraction) -> None:
@@ -355,7 +371,7 @@ class Groups:
         self._grouped.update(users, groups)
 
 
-def _tail(make: Make) -> EnumeratedCoins:
+def _tail(make: MakeSubject) -> EnumeratedCoins:
     """Coins for one noise: to three times its scale, beyond which e**-3 of it lies.
 
     At a small epsilon less far, which sets more aside and takes no longer. Counts lie at most as

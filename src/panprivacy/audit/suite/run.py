@@ -78,7 +78,7 @@ def _products(epsilon: Fraction) -> dict[str, Subject]:
 
 
 def _found(named: tuple[str, Fraction]) -> tuple[Losses, str]:
-    """What a row says of a subject, whose functions cannot be sent from process to process."""
+    """Return the losses and the refusal of a subject; functions cannot cross processes."""
     row = _subject(*named).row()
     return row.losses, row.refused
 

@@ -1,1 +1,1 @@
-"""The configuration of a service: what it may say, and how it is read."""
+"""The configuration of a service: its options, and how it is read."""

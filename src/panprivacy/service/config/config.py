@@ -1,7 +1,6 @@
-"""What the daemon is told: one TOML file, as frozen structs whose fields are its keys.
+"""Configuration of the daemon: one TOML file, as frozen structs whose fields are its keys.
 
-`loading.load` reads a file and calls `Config.check`, so that whoever gets a `Config` from there
-need not check anything again.
+`loading.load` reads a file and calls `Config.check`, so a `Config` from there needs no more checks.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from typing import Final
 
 import msgspec
 
-from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.sealing import check_recipient
+from panprivacy.ground.sealing import check_recipient
+from panprivacy.ground.validation import positive_integer
+from panprivacy.intake.sources.columns import show_all
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.config.tokens import Token
 from panprivacy.service.config.values import DAY, ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, http_address
-from panprivacy.sources.columns import show_all
 
 SQLITE: Final = "sqlite:///"
-"""How the URL of a file of SQLite begins."""
+"""Start of the URL of a file of SQLite."""
 
 _LONGEST_BODY: Final = 1 << 30
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -49,16 +48,16 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def address(self) -> Address:
-        """`listen`, taken apart."""
+        """Parsed `listen`."""
         return http_address(self.listen)
 
     @property
     def timeout_seconds(self) -> int:
-        """`timeout` as a number."""
+        """`timeout` in seconds."""
         return seconds(DAY, timeout=self.timeout)
 
     def check(self) -> None:
-        """Raise `PlanError` if a value cannot be."""
+        """Raise `PlanError` if a value is invalid."""
         _ = self.address, self.timeout_seconds
         longest = positive_integer(_LONGEST_BODY, max_body_bytes=self.max_body_bytes)
         if positive_integer(max_waiting_bytes=self.max_waiting_bytes) < 3 * longest:
@@ -78,7 +77,7 @@ class ReleasesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     store: str = "sqlite:///releases.sqlite"
 
     def check(self) -> None:
-        """Raise `PlanError` if a value cannot be; the message does not show the password."""
+        """Raise `PlanError` if a value is invalid; the message does not show the password."""
         path = self.store.removeprefix(SQLITE)
         is_file = path != self.store and path and not path.startswith((":", "file:"))
         if not is_file and not self.store.startswith(("postgresql://", "postgresql+psycopg://")):
@@ -102,11 +101,11 @@ class CheckpointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     @property
     def every_seconds(self) -> int:
-        """`every` as a number."""
+        """`every` in seconds."""
         return seconds(DAY, every=self.every)
 
     def check(self) -> None:
-        """Raise `PlanError` if a value cannot be."""
+        """Raise `PlanError` if a value is invalid."""
         check_recipient(self.recipient)
         _ = self.every_seconds
         if not self.path:
@@ -139,15 +138,15 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def start_seconds(self) -> int:
-        """`start_patience` as a number."""
+        """`start_patience` in seconds."""
         return seconds(DAY, start_patience=self.start_patience)
 
     def patience_seconds(self, window_seconds: int) -> int:
-        """`patience` as a number, of a stream with windows of some length."""
+        """Return `patience` in seconds, for a stream with windows of this length."""
         return window_seconds if self.patience is None else seconds(DAY, patience=self.patience)
 
     def check(self) -> None:
-        """Raise `PlanError` if a value cannot be."""
+        """Raise `PlanError` if a value is invalid."""
         if not self.nats or not all(one.startswith(_NATS) for one in self.nats):
             message = "nats must name servers, such as nats://127.0.0.1:4222"
             raise PlanError(message)
@@ -185,7 +184,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cluster: ClusterConfig = ClusterConfig()
 
     def check(self) -> None:
-        """Raise `ConfigError` if anything cannot be, or cannot be counted."""
+        """Raise `ConfigError` if anything is invalid, or cannot be counted."""
         with in_table("server"):
             self.server.check()
         with in_table("releases"):
@@ -209,7 +208,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         self._check_listeners()
 
     def _check_tokens(self) -> None:
-        """No two tokens are the same, and each is for streams that there are."""
+        """Check that no two tokens are the same, and that each is for existing streams."""
         for position, token in enumerate(self.tokens):
             with in_table("tokens", position):
                 token.check()
@@ -226,7 +225,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                         raise PlanError(message + show_all(self.streams))
 
     def _check_listeners(self) -> None:
-        """No two listeners share an address; HTTP over TCP and syslog over UDP may share a port."""
+        """Check that no two listeners share an address; ports of TCP and UDP are separate."""
         taken = {self.server.address} if self.server.address.path else set()
         for name, stream in self.streams.items():
             for position, syslog in enumerate(stream.syslog):
@@ -238,7 +237,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def check_name(name: str, what: str = "stream") -> None:
-    """Raise `PlanError` if a stream cannot be called so: its name is part of paths."""
+    """Raise `PlanError` if the name of a stream is invalid: it is part of paths."""
     if not _NAME.fullmatch(name):
         message = f"the name of a {what} must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
         raise PlanError(message)

@@ -1,4 +1,4 @@
-"""A service follows the tokens of its configuration while it runs."""
+"""Tokens that follow the configuration of a running service."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from panprivacy.service.journal import JOURNAL, Event
 
 
 class FollowedTokens(Tokens):
-    """The tokens of a configuration file, as it is now.
+    """The tokens of a configuration file, in its current version.
 
-    A file that cannot be loaded changes nothing, and is told once.
+    A file that cannot be loaded changes nothing, and is reported once.
 
     Args:
-        file: of the configuration.
+        file: the configuration.
         configured: its tokens when it was loaded.
     """
 
@@ -29,7 +29,7 @@ class FollowedTokens(Tokens):
         self._seen: tuple[int, ...] | None = None
 
     def look(self) -> None:
-        """Take over what has changed."""
+        """Load the tokens if the file has changed."""
         found = self._stamp()
         if found == self._seen:
             return
@@ -45,7 +45,7 @@ class FollowedTokens(Tokens):
             JOURNAL.warning(Event.new_tokens)
 
     def _stamp(self) -> tuple[int, ...]:
-        """What changes with the file."""
+        """Return values that change with the file."""
         try:
             status = self._file.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""On which line of a TOML document each table and key stands, which `tomllib` does not tell."""
+"""Line numbers of the tables and keys of a TOML document, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Iterator
 from typing import Final
 
-from panprivacy.service.config.values import Place
+from panprivacy.service.config.values import KeyPath
 
-# Every repetition that could be tried in several ways is possessive.
+# Every repetition that could match in several ways is possessive.
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*+")
 _PART: Final = re.compile(
     r"""[ \t]*+(?P<part>[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+(?P<dot>\.)?"""
@@ -30,19 +30,19 @@ _TOKEN: Final = re.compile(
 )
 
 
-def lines_of(text: str) -> dict[Place, int]:
+def lines_of(text: str) -> dict[KeyPath, int]:
     """Find every table and every key of a document that `tomllib` accepts.
 
     Args:
         text: the document.
 
     Returns:
-        Lines, counting from 1, by keys and positions in arrays of tables. What is within the value
-        of a key is not looked for.
+        Line numbers, from 1, by keys and positions in arrays of tables. The value of a key is not
+        searched.
     """
-    found: dict[Place, int] = {}
-    sizes: dict[Place, int] = {}
-    table: Place = ()
+    found: dict[KeyPath, int] = {}
+    sizes: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for keys, brackets, line in _statements(text):
         place = () if brackets else (*table, *keys)
         if brackets:
@@ -59,15 +59,15 @@ def lines_of(text: str) -> dict[Place, int]:
     return found
 
 
-def line_of(place: Place, lines: dict[Place, int]) -> int:
-    """The line of a place, or of the closest table around it that has one."""
+def line_of(place: KeyPath, lines: dict[KeyPath, int]) -> int:
+    """Return the line of a place, or of the closest table around it that has one."""
     while place and place not in lines:
         place = place[:-1]
     return lines[place] if place else 1
 
 
 def _statements(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """The keys of each header and of each value, the brackets around them, and the line."""
+    """Yield the keys of each header and of each value, the number of brackets, and the line."""
     at, line, counted = 0, 1, 0
     while (space := _SPACE.match(text, at)) and (at := space.end()) < len(text):
         line, counted = line + text.count("\n", counted, at), at
@@ -78,10 +78,10 @@ def _statements(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
 
 
 def _keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """A dotted key, and where it ends."""
+    """Return a dotted key, and the position of its end."""
     keys: list[str] = []
     while part := _PART.match(text, at):
-        keys += tomllib.loads(f"{part['part']} = 0")  # which takes off the quotes
+        keys += tomllib.loads(f"{part['part']} = 0")  # removes the quotes
         at = part.end()
         if not part["dot"]:
             break
@@ -89,7 +89,7 @@ def _keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def _after_value(text: str, at: int) -> int:
-    """Where the line ends on which a value ends."""
+    """Return the end of the line on which a value ends."""
     depth = 0
     while at < len(text) and (token := _TOKEN.match(text, at)):
         at = token.end()

@@ -1,4 +1,4 @@
-"""Read a configuration; whatever is wrong with it is one line that names the line of the file."""
+"""Loading of a configuration; errors are one line that names the line of the file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
-from panprivacy.programs.intake import Nulls
+from panprivacy.ground.validation import positive_fraction
+from panprivacy.intake.programs.intake import Nulls
 from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
@@ -26,12 +26,12 @@ from panprivacy.service.config.config import (
     ServerConfig,
 )
 from panprivacy.service.config.lines import line_of, lines_of
-from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
+from panprivacy.service.config.stream import IdKind, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.tokens import Role, Token
-from panprivacy.service.config.values import ConfigError, Place
+from panprivacy.service.config.values import ConfigError, KeyPath
 from panprivacy.statistics.catalogue import kinds
 
-_Table = dict[str, Any]
+_TomlTable = dict[str, Any]
 
 _LARGEST_FILE: Final = 1 << 24
 _MOST_DIGITS: Final = 18
@@ -65,7 +65,7 @@ _KINDS: Final = {
     "datetime": "a date and time",
 }
 
-_CHOICES: Final = {"may": Role, "ids": Ids, "nulls": Nulls}
+_CHOICES: Final = {"may": Role, "ids": IdKind, "nulls": Nulls}
 _INNER: Final[Mapping[type, Mapping[str, type]]] = {
     Config: {
         "server": ServerConfig,
@@ -99,14 +99,14 @@ def load(path: Path | str) -> Config:
         path: of a TOML file.
 
     Returns:
-        What can be run as it is: every stream has been planned once.
+        A configuration that can be run: every stream has been planned once.
 
     Raises:
-        PlanError: the file cannot be read, or anything in it cannot be; on one line, which names
-            the line of the file. No value that may be secret is shown.
+        PlanError: the file cannot be read, or a value is invalid; on one line, which names the line
+            of the file. No value that may be secret is shown.
     """
     file = Path(path)
-    name = _one_line(file.name)
+    name = _single_line(file.name)
     text = _text(file, name)
     try:
         tree = tomllib.loads(text, parse_float=_number)
@@ -118,12 +118,12 @@ def load(path: Path | str) -> Config:
         config.check()
         return _absolute(config, file)
     except ConfigError as error:
-        message = f"{name}, {_told(error, tree, text)}"
+        message = f"{name}, {_located(error, tree, text)}"
     raise PlanError(message)
 
 
 def _text(file: Path, name: str) -> str:
-    """What the file holds, if that may stand in a file on this machine."""
+    """Return the content of the file, if it is a valid file on this machine."""
     try:
         with file.open("rb") as opened:
             data = opened.read(_LARGEST_FILE + 1)
@@ -152,7 +152,7 @@ def _line_at(data: bytes, at: int) -> int:
 
 
 def _number(text: str) -> int | Decimal:
-    """Read a number exactly; 1e6 is a whole one."""
+    """Read a number exactly; 1e6 is a whole number."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -164,14 +164,14 @@ def _number(text: str) -> int | Decimal:
 
 
 def _syntax(error: Exception, text: str) -> str:
-    """What is wrong with the TOML, and where, as far as `tomllib` tells."""
+    """Return the error in the TOML and its place, as far as `tomllib` reports it."""
     if isinstance(error, RecursionError):
         return ": the lists or tables in it are nested too deeply"
     found = _AT_LINE.fullmatch(str(error))
     if found is None:
-        return f": this is not TOML: {_one_line(str(error))}"
+        return f": this is not TOML: {_single_line(str(error))}"
     line = found["line"] or text.count("\n") + 1
-    return f", line {line}: this is not TOML: {_one_line(found['says'])}"
+    return f", line {line}: this is not TOML: {_single_line(found['says'])}"
 
 
 def _converted(tree: dict[str, Any]) -> Config:
@@ -181,12 +181,13 @@ def _converted(tree: dict[str, Any]) -> Config:
         _check_keys(place, table, kind)
     streams = tree["streams"]
     for name, table in streams.items() if isinstance(streams, dict) else ():
-        _convert(table, StreamConfig, ("streams", name))  # msgspec leaves out the names of streams
+        # msgspec does not report the names of streams
+        _convert(table, StreamConfig, ("streams", name))
     return _convert(tree, Config, ())
 
 
-def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Table, type]]:
-    """All tables that a struct stands for; what is no table is refused later."""
+def _tables(tree: object, kind: type, place: KeyPath) -> Iterator[tuple[KeyPath, _TomlTable, type]]:
+    """Yield all tables that have a struct; values that are no tables are refused later."""
     if not isinstance(tree, dict):
         return
     yield place, tree, kind
@@ -202,38 +203,38 @@ def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Ta
         yield from _tables(stream, StreamConfig, ("streams", name))
 
 
-def _check_stat(place: Place, table: _Table) -> None:
-    """Raise `ConfigError` if a stream names its statistics, or their sizes, outside of tables."""
+def _check_stat(place: KeyPath, table: _TomlTable) -> None:
+    """Raise `ConfigError` if a stream gives statistics, or their sizes, outside of tables."""
     stat = table.get("stat", {})
-    tables = _shown((*place, "stat"))
+    tables = _header((*place, "stat"))
     are_tables = isinstance(stat, list) and all(isinstance(one, dict) for one in stat)
     if not isinstance(stat, dict) and not (stat and are_tables):
         first = next(iter(stat), None) if isinstance(stat, list) else stat
         name = first if isinstance(first, str) and first in kinds() else "distinct"
         raise ConfigError(place, _NO_TABLES.format(tables, json.dumps(name)), "stat")
-    records = [one for kind in kinds().values() for one in (kind.sizes_type, kind.query_type)]
+    records = [one for kind in kinds().values() for one in (kind.entry.sizes, kind.entry.query)]
     for key in table:
         if any(key in record.fields() for record in records):
             message = f"{key} belongs to a statistic: say it in its table [[{tables}]]"
             raise ConfigError(place, message, key)
 
 
-def _check_keys(place: Place, table: _Table, kind: type) -> None:
-    """Raise `ConfigError` if a table has a key too many, or lacks one."""
+def _check_keys(place: KeyPath, table: _TomlTable, kind: type) -> None:
+    """Raise `ConfigError` if a table has an unknown key, or lacks a required one."""
     fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
     for key in table:
         if key not in fields:
             close = get_close_matches(key, fields, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the keys are {', '.join(fields)}"
-            raise ConfigError(place, f'there is no key "{_one_line(key)}"; {hint}', key)
+            raise ConfigError(place, f'there is no key "{_single_line(key)}"; {hint}', key)
     for key, required in fields.items():
         if required and key not in table:
             message = f"{key} is missing; it is needed, such as {_EXAMPLES.get(key)}"
             raise ConfigError(place, _NO_RECIPIENT if key == "recipient" else message)
 
 
-def _convert(tree: object, kind: type[T], place: Place) -> T:
-    """Read a table, and those in it."""
+def _convert(tree: object, kind: type[T], place: KeyPath) -> T:
+    """Convert a table, and those in it."""
     try:
         # epsilon is the only number that must be exact
         return msgspec.convert(
@@ -245,15 +246,15 @@ def _convert(tree: object, kind: type[T], place: Place) -> T:
     raise _misfit(says, (*place, *steps))
 
 
-def _misfit(says: str, place: Place) -> ConfigError:
-    """What msgspec says of a value, in words for people."""
+def _misfit(says: str, place: KeyPath) -> ConfigError:
+    """Return the error of msgspec about a value, in plain words."""
     at = max(position for position, step in enumerate(place) if isinstance(step, str))
     table, key = place[:at], str(place[at])
     subject = key if at == len(place) - 1 else f"each entry of {key}"
     if says.startswith("Invalid enum value"):
         says = f"{subject} must be one of {', '.join(_CHOICES[key])}"
     elif says == "Expected `array`, got `object`":
-        says = f"{key} may be there several times: write [[{_shown((*table, key))}]]"
+        says = f"{key} may be there several times: write [[{_header((*table, key))}]]"
     elif says.startswith("Expected"):
         kinds = says.split("`")[1].split(" | ")
         says = f"{subject} must be {' or '.join(_KINDS[one] for one in kinds if one != 'null')}"
@@ -261,7 +262,7 @@ def _misfit(says: str, place: Place) -> ConfigError:
 
 
 def _absolute(config: Config, file: Path) -> Config:
-    """The same with paths that do not depend on where the program is started."""
+    """Return the configuration with absolute paths."""
     directory = file.parent.absolute() / config.server.directory
     if not directory.is_dir():
         message = "directory must be a folder that is there"
@@ -283,24 +284,24 @@ def _absolute(config: Config, file: Path) -> Config:
     )
 
 
-def _told(error: ConfigError, tree: _Table, text: str) -> str:
-    """The line, the table, and what is wrong there."""
+def _located(error: ConfigError, tree: _TomlTable, text: str) -> str:
+    """Return the line, the table, and the error there."""
     table: Any = tree
     for step in error.table:
         table = table[step] if isinstance(step, int) else table.get(step, {})
     # the first key that the reason names as an argument, or begins with
     key = error.key or next((name for name in _NAMED.findall(error.reason) if name in table), None)
     place = error.table if key is None else (*error.table, key)
-    where = f"{_shown(error.table)}: " if error.table else ""
-    # the library names arguments and truths as Python has them; here they are those of TOML
+    where = f"{_header(error.table)}: " if error.table else ""
+    # the library names arguments and booleans in Python's syntax; here TOML's is used
     reason = _ARGUMENT.sub(r"\1", error.reason.replace("True or False", "true or false"))
-    return f"line {line_of(place, lines_of(text))}: {where}{_one_line(reason)}"
+    return f"line {line_of(place, lines_of(text))}: {where}{_single_line(reason)}"
 
 
-def _shown(place: Place) -> str:
-    """A table as its header names it."""
-    return ".".join(_one_line(step) for step in place if isinstance(step, str))
+def _header(place: KeyPath) -> str:
+    """Return a table in the syntax of its header."""
+    return ".".join(_single_line(step) for step in place if isinstance(step, str))
 
 
-def _one_line(text: str) -> str:
+def _single_line(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())

@@ -1,35 +1,40 @@
-"""What the daemon is told of one stream; the keys mean what options of `panprivacy run` mean."""
+"""Configuration of one stream; its keys correspond to options of `panprivacy run`."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
-from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Guarantee
-from panprivacy.programs.counting import (
+from panprivacy.ground.sealing import check_recipient
+from panprivacy.ground.validation import (
+    positive_fraction,
+    positive_integer,
+    proportion,
+    whole_number,
+)
+from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
     check_needed,
     make_counting,
     numbered,
 )
-from panprivacy.programs.intake import Columns, Nulls
-from panprivacy.sealing import check_recipient
+from panprivacy.intake.programs.intake import Columns, Nulls
+from panprivacy.intake.sources import FORMATS, Column, Prefixes, dialect_of
+from panprivacy.intake.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
+from panprivacy.intake.sources.log_lines import FIELDS, only_wanted_groups
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.service.config.values import ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
-from panprivacy.slices import Slice
-from panprivacy.sources import FORMATS, Column, Prefixes
-from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
-from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
 from panprivacy.statistics.arguments import request
+from panprivacy.statistics.composites.windowed import LONGEST
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.specification import Specification, SpecificationError
-from panprivacy.statistics.windowed import LONGEST
+from panprivacy.tables.slices import Slice
 
 STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
 SYSLOG_FORMATS: Final = "combined", "lines"
@@ -54,11 +59,11 @@ class SyslogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def address(self) -> Address:
-        """`listen`, taken apart."""
+        """Parsed `listen`."""
         return datagram_address(self.listen)
 
     def check(self, columns: Columns) -> None:
-        """Raise `PlanError` or `InputError` if lines cannot come, or not with these columns."""
+        """Raise `PlanError` or `InputError` if lines cannot be received, or lack these columns."""
         _ = self.address
         whole_number(0, 0o777, mode=self.mode)
         _check_format(self.format, self.pattern, SYSLOG_FORMATS, columns)
@@ -70,20 +75,25 @@ class StdinConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Args:
         format: one of `STDIN_FORMATS`.
         pattern: for the format lines.
+        delimiter: of the format csv; None for what the header line tells.
+        comment: of the formats csv and tsv: how lines begin that are left out.
         skip_unreadable: leave out rows that cannot be read or counted; else the first one ends it.
     """
 
     format: str
     pattern: str | None = None
+    delimiter: str | None = None
+    comment: str | None = None
     skip_unreadable: bool = False
 
     def check(self, columns: Columns) -> None:
-        """Raise `PlanError` or `InputError` if it cannot be read, or not for these columns."""
+        """Raise `PlanError` or `InputError` if it cannot be read, or lacks these columns."""
         _check_format(self.format, self.pattern, STDIN_FORMATS, columns)
+        dialect_of(self.format, self.delimiter, self.comment)
 
 
-class Ids(StrEnum):
-    """What user ids are."""
+class IdKind(StrEnum):
+    """Kind of user ids."""
 
     text = "text"
     integers = "integers"
@@ -130,7 +140,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     intrusions: int = 0
     confidence: float = 0.95
     user: str | None = None
-    ids: Ids = Ids.text
+    ids: IdKind = IdKind.text
     prefix: str | None = None
     nulls: Nulls = Nulls.error
     delta: str | None = None
@@ -146,19 +156,19 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def window_seconds(self) -> int:
-        """`window` as a number."""
+        """`window` in seconds."""
         return seconds(LONGEST, window=self.window)
 
     @property
     def every_seconds(self) -> int | None:
-        """`every` as a number."""
+        """`every` in seconds."""
         return None if self.every is None else seconds(LONGEST, every=self.every)
 
     def columns(self, counting: Counting) -> Columns:
-        """What is read of each row: where only events are counted, no user unless one is named."""
+        """Return the columns to read; if only events are counted, a user column must be named."""
         reads_ids = any(one.plan.reads_ids for one in counting.statistics.values())
         user = self.user or ("user" if reads_ids else None)
-        prefixes, integers = self._prefixes(), self.ids is Ids.integers
+        prefixes, integers = self._prefixes(), self.ids is IdKind.integers
         return Columns(
             None if user is None else Column(user, integers=integers, address=prefixes),
             None if self.delta is None else Column(self.delta, integers=True),
@@ -167,7 +177,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
     def specifications(self) -> list[Specification]:
-        """What is counted.
+        """Return the specifications of the statistics.
 
         Raises:
             ConfigError: a table of `stat` is no statistic.
@@ -180,10 +190,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return found
 
     def make_counting(self, slice_: Slice | None = None) -> Counting:
-        """The statistics of one window, new on each call, with a ledger of their own.
+        """Return the statistics of one window, new on each call, with their own ledger.
 
         Args:
-            slice_: which slice of their tables, of a shard of a cluster; None for the whole.
+            slice_: the slice of their tables, for a shard of a cluster; None for the complete
+                tables.
 
         Raises:
             ConfigError: a table of `stat` cannot be counted.
@@ -201,26 +212,33 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except SpecificationError as error:
             raise ConfigError(("stat", error.position), error.reason) from None
 
+    def of_first_group(self) -> Self:
+        """Return the stream with only the first group, which counts like each of them."""
+        if not self.groups:
+            return self
+        share = self.epsilon / self.per_user
+        return msgspec.structs.replace(self, groups=self.groups[:1], per_user=1, epsilon=share)
+
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to the users of a window."""
+        """Privacy guarantee for the users of a window."""
         return self.promised(self.make_counting().guarantee)
 
     def promised(self, guarantee: Guarantee) -> Guarantee:
-        """Return what is promised to the users of a window, by what its statistics promise."""
+        """Return the guarantee for the users of a window, from that of its statistics."""
         return guarantee if self.contribute is None else guarantee.contributed()
 
     def check(self) -> None:
-        """Raise `ConfigError`, `PlanError` or `InputError` if it cannot be counted like this."""
+        """Raise `ConfigError`, `PlanError` or `InputError` if the stream cannot be counted so."""
         time_zone(self.zone)
         self._check_clock()
         proportion(confidence=self.confidence)
         whole_number(0, _MOST_RETRIES, retries=self.retries)
-        # said of the stream, not of a statistic
+        # reported for the stream, not for a statistic
         request(self.epsilon, self.releases, self.intrusions)
         counting = self.make_counting()
         self._check_questions(counting)
-        if counting.lasting and (self.every is not None or self.releases > 1):
+        if counting.internals.windows.lasting and (self.every is not None or self.releases > 1):
             message = "what counts on from window to window releases at the end of each: leave out "
             message += "every and releases"
             raise PlanError(message)
@@ -236,7 +254,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 self.stdin.check(columns)
 
     def _check_clock(self) -> None:
-        """The answers before the last one are due within the window."""
+        """Check that all answers before the last one are due within the window."""
         window, every = self.window_seconds, self.every_seconds
         others = positive_integer(releases=self.releases) - 1
         if every is None and self.moves is not None:
@@ -256,47 +274,52 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise PlanError(message)
 
     def _check_questions(self, counting: Counting) -> None:
-        """Refuse what no release can answer."""
+        """Check that every question can be answered by a release."""
         each = zip(self.specifications(), counting.statistics.values(), strict=True)
         for position, (specification, statistic) in enumerate(each):
             with in_table("stat", position):
-                statistic.check_release(confidence=self.confidence, **specification.asked())
+                releasing = statistic.internals.releasing
+                releasing.check_release(confidence=self.confidence, **specification.asked())
 
     def _check_contribution(self, counting: Counting) -> None:
-        """Refuse what cannot be merged, or answers as well."""
+        """Check that a contribution can be merged, and that nothing is answered as well."""
         if self.contribute is None:
             return
         if self.releases > 1 or self.every is not None:
             message = "contribute hands out each window, and answers nothing: leave out releases "
             message += "and every"
             raise PlanError(message)
-        for name in (name for one in counting.statistics.values() for name in one.sizes.learned):
+        for name in (
+            name
+            for one in counting.statistics.values()
+            for name in one.internals.memory.sizes.learned
+        ):
             message = f'{name} = "learn" learns from answers, and contribute has none: say a number'
             raise ConfigError((), message, "contribute")
         try:
             check_recipient(self.contribute)
-            counting.check_parts("sums")
+            counting.internals.contributions.check_parts("sums")
         except PlanError as error:
             reason = str(error).replace("recipient must", "contribute must")
             raise ConfigError((), reason, "contribute") from None
 
     def _check_columns(self, counting: Counting) -> None:
-        """Refuse columns that the statistics cannot be counted from."""
+        """Check that the statistics can be counted from the columns."""
         try:
             check_needed(counting, user=self.user or "user", delta=self.delta, side=self.side)
         except PlanError as error:
             raise ConfigError((), str(error), "stat") from None
-        if self.prefix is not None and self.ids is not Ids.addresses:
+        if self.prefix is not None and self.ids is not IdKind.addresses:
             message = 'prefix is for ids = "addresses"'
             raise PlanError(message)
-        if numbered(counting) and self.ids is not Ids.integers:
+        if numbered(counting) and self.ids is not IdKind.integers:
             message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
             raise PlanError(message)
 
     def _prefixes(self) -> Prefixes | None:
-        """How much of the addresses counts; None if ids are no addresses."""
+        """Return the prefix lengths of addresses; None if ids are no addresses."""
         if self.prefix is None:
-            return Prefixes() if self.ids is Ids.addresses else None
+            return Prefixes() if self.ids is IdKind.addresses else None
         try:
             return parse_prefixes(self.prefix)
         except ValueError:
@@ -304,7 +327,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise PlanError(message) from None
 
     def _grouping(self) -> Grouping | None:
-        """The groups that are counted apart, if any."""
+        """Return the groups that are counted separately, if any."""
         if (self.by is None) != (self.groups is None):
             message = "by and groups go together: which column, and which groups it has"
             raise PlanError(message)

@@ -1,6 +1,6 @@
-"""The configuration that `panprivacy init` writes: every key there is, with its meaning.
+"""Template of the configuration that `panprivacy init` writes: every key, with its meaning.
 
-A key that may be left out is a comment that begins with `#` and no space.
+An optional key is a comment that begins with `#` and no space.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 from typing import Final
 
+from panprivacy.service.config.recipes import RECIPES
 from panprivacy.service.config.tokens import Role
-from panprivacy.statistics.catalogue import StatisticType, kinds, summary
+from panprivacy.statistics.catalogue import StatisticType, kinds
 from panprivacy.statistics.records import Field
 
 _PUBLIC_EXAMPLE: Final = "age1..."
 _WIDTH: Final = 100
+
+_STREAMS: Final = "# One table for each stream."
+"""Beginning of the part of the template that a recipe replaces."""
 
 _TEMPLATE: Final = Template("""\
 # What `panprivacy serve` counts, and who may send and read. A line such as
@@ -135,17 +139,19 @@ $others
 #[streams.$stream.stdin]
 #format = "ndjson"  # or "csv", "tsv", "arrow", "combined", or "lines" with a pattern
 #pattern = '^(?P<user>\\S+)'
+#delimiter = ";"  # of csv; else the header line tells it
+#comment = "#"  # of csv and tsv: lines that begin so are left out
 #skip_unreadable = true  # leave out rows that cannot be read; else the first one ends the input
 """)
 
 
 def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]) -> str:
-    """The text of a configuration that can be loaded.
+    """Return the text of a configuration that can be loaded.
 
     Args:
         stream: name of the stream.
-        recipient: of checkpoints; None to keep everything in memory.
-        hashes: of a token for each role.
+        recipient: public key for checkpoints; None to keep everything in memory.
+        hashes: hash of a token for each role.
     """
     first, *others = kinds().values()
     return _TEMPLATE.substitute(
@@ -158,8 +164,20 @@ def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]
     )
 
 
+def recipe_configuration(recipe: str, recipient: str | None, hashes: Mapping[Role, str]) -> str:
+    """Return the text of a configuration with the streams of a recipe.
+
+    Args:
+        recipe: name of one of `RECIPES`.
+        recipient: public key for checkpoints; None to keep everything in memory.
+        hashes: hash of a token for each role.
+    """
+    text = configuration("visits", recipient, hashes)
+    return text[: text.index(_STREAMS)].rstrip() + "\n" + RECIPES[recipe]
+
+
 def token_table(name: str, may: Sequence[str], digest: str, streams: Sequence[str]) -> str:
-    """The table of one more token."""
+    """Return the table of an additional token."""
     lines = ["[[tokens]]", f"name = {json.dumps(name)}", f"may = {json.dumps(list(may))}"]
     lines.append(f'sha256 = "{digest}"')
     if streams:
@@ -168,21 +186,21 @@ def token_table(name: str, may: Sequence[str], digest: str, streams: Sequence[st
 
 
 def _head(kind: StatisticType, stream: str, mark: str) -> list[str]:
-    """The beginning of the table of a statistic, with what the statistic tells."""
-    says = textwrap.wrap(f"# {summary(kind)}.", _WIDTH, subsequent_indent="# ")
-    return [*says, f"{mark}[[streams.{stream}.stat]]", f'{mark}name = "{kind.name}"']
+    """Return the beginning of the table of a statistic, with its summary."""
+    says = textwrap.wrap(f"# {kind.entry.summary}.", _WIDTH, subsequent_indent="# ")
+    return [*says, f"{mark}[[streams.{stream}.stat]]", f'{mark}name = "{kind.entry.name}"']
 
 
 def _keys(kind: StatisticType) -> Iterator[str]:
-    """A line or more for each size and each question of a statistic, with its meaning."""
-    for entry in (*kind.sizes_type.fields().values(), *kind.query_type.fields().values()):
-        if entry.form != "LAW":  # no law is written down by hand
+    """Yield lines for each size and each question of a statistic, with its meaning."""
+    for entry in (*kind.entry.sizes.fields().values(), *kind.entry.query.fields().values()):
+        if entry.form != "LAW":  # laws are not written by hand
             says = f"needed: {entry.says}" if entry.required else entry.says
             yield from _wrapped(f"#{entry.name} = {_example(entry)}  # {says}")
 
 
 def _wrapped(line: str) -> list[str]:
-    """A key with its meaning, which goes on below itself."""
+    """Return the lines of a key with its meaning, wrapped below itself."""
     key, _, says = line.partition("  # ")
     return textwrap.wrap(
         says, _WIDTH, initial_indent=f"{key}  # ", subsequent_indent=f"#{' ' * len(key)} # "
@@ -190,7 +208,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _example(entry: Field) -> str:
-    """What holds without it, or an example."""
+    """Return the default value, or an example."""
     default = entry.default
     shown = default if isinstance(default, bool | int) else entry.example
     return f"{shown:_}" if type(shown) is int else json.dumps(shown)

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens, of which only a SHA-256 is stored."""
+"""Permissions: bearer tokens, of which only a SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.privacy.coins import SystemCoins
 
 _PREFIX: Final = "pp_"
 _KEY_BYTES: Final = 32
@@ -22,7 +22,7 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Role(StrEnum):
-    """What a token may be good for."""
+    """Permission of a token."""
 
     ingest = "ingest"
     """Send events."""
@@ -35,11 +35,12 @@ class Role(StrEnum):
 
 
 class AccessError(PanPrivacyError):
-    """A request that is not let through.
+    """A request that is refused.
 
     Args:
         reason: what to do.
-        status: of HTTP: 401 for an unknown or missing token, 403 for one of other roles or streams.
+        status: HTTP status: 401 for an unknown or missing token, 403 for one of other roles or
+            streams.
     """
 
     def __init__(self, reason: str, status: int) -> None:
@@ -63,7 +64,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     streams: tuple[str, ...] | None = None
 
     def check(self) -> None:
-        """Raise `PlanError` if this can be no token's entry. No message shows what it holds."""
+        """Raise `PlanError` if the entry of a token is invalid. No message shows its content."""
         if not self.name:
             message = "name must not be empty"
             raise PlanError(message)
@@ -80,12 +81,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Tokens:
-    """Checks the `Authorization` of requests.
+    """Checker of the `Authorization` of requests.
 
-    It takes as long for a wrong token as for a right one: each is hashed, and compared with all.
+    It takes the same time for a wrong token as for a right one: each is hashed, and compared with
+    all.
 
     Args:
-        configured: with different hashes.
+        configured: tokens with different hashes.
     """
 
     __slots__ = ("_held",)
@@ -94,27 +96,27 @@ class Tokens:
         self.take_over(configured)
 
     def take_over(self, configured: Iterable[Token]) -> None:
-        """Know these from now on, and no others."""
+        """Replace all tokens."""
         self._held = [(bytes.fromhex(token.sha256), token) for token in configured]
 
     @property
     def edition(self) -> object:
-        """The same one for as long as what `check` has said holds."""
+        """Object that stays the same while results of `check` stay valid."""
         return self._held
 
     def check(self, authorization: bytes | str | None, role: Role, stream: str | None) -> str:
-        """Let a request through, or raise.
+        """Check that a request is permitted.
 
         Args:
-            authorization: what the header says, `Bearer pp_...`; None if there is none.
-            role: what is to be done.
-            stream: to which stream; None for all at once, for which a token of some is not enough.
+            authorization: the header, `Bearer pp_...`; None if there is none.
+            role: the required role.
+            stream: the stream; None for all at once, for which a token of some is not enough.
 
         Returns:
             The name of the token.
 
         Raises:
-            AccessError: the token is unknown or missing, or may not do that.
+            AccessError: the token is unknown or missing, or lacks the permission.
         """
         if isinstance(authorization, str):
             authorization = authorization.encode("latin-1", "replace")
@@ -142,5 +144,5 @@ def new_token() -> str:
 
 
 def hash_of(token: str) -> str:
-    """What is stored of a token."""
+    """Return the hash of a token, which is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

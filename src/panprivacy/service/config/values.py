@@ -1,4 +1,4 @@
-"""What all tables of a configuration share: durations, and errors that name a table."""
+"""Shared parts of all tables of a configuration: durations, and errors that name a table."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from panprivacy._parse import parse_duration
 from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.ground.parsing import parse_duration
 
-Place = tuple[str | int, ...]
-"""Keys, and positions in lists, that lead to a place in a configuration."""
+KeyPath = tuple[str | int, ...]
+"""Keys, and positions in lists, that identify a place in a configuration."""
 
 DAY: Final = 86_400
-"""Seconds."""
+"""A day in seconds."""
 
 
 class ConfigError(PlanError):
-    """Something is wrong in one table of a configuration.
+    """An error in one table of a configuration.
 
     Args:
         table: the table.
         reason: what is wrong there and what to do.
-        key: of the table, if one is to blame.
+        key: the key of the table that causes it, if any.
     """
 
-    def __init__(self, table: Place, reason: str, key: str | None = None) -> None:
+    def __init__(self, table: KeyPath, reason: str, key: str | None = None) -> None:
         super().__init__(reason)
         self.table, self.reason, self.key = table, reason, key
 
 
 @contextmanager
 def in_table(*table: str | int) -> Iterator[None]:
-    """Say in which table it is that something is wrong."""
+    """Add the table to errors raised in the block."""
     try:
         yield
     except ConfigError as error:

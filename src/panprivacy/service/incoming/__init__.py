@@ -1,1 +1,1 @@
-"""What comes in: bodies of requests and log lines, until their stream has counted them."""
+"""Input of the service: bodies of requests and log lines, until their stream has counted them."""

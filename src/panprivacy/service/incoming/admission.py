@@ -1,4 +1,4 @@
-"""How much may be under way at once: what is more is told to come again, not dropped silently."""
+"""Admission: limits of concurrent requests; a request beyond them is told to come again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from starlette.requests import ClientDisconnect
 
-from panprivacy.noise import wipe
+from panprivacy.privacy.noise import wipe
 from panprivacy.service.incoming.problems import Problem
 
 _MOST_REQUESTS = 1_000
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class Sender(NamedTuple):
-    """Who sends.
+    """Sender of a request.
 
     Args:
-        token: its name.
-        stream: that it sends to.
+        token: name of its token.
+        stream: the stream that it sends to.
     """
 
     token: str
@@ -32,14 +32,14 @@ class Sender(NamedTuple):
 
 
 class Room:
-    """So much of something, of which there is always a part left for who comes next.
+    """Limited resource, of which a part is always left for the next holder.
 
-    A token may hold as much as it leaves free, and half of that for one stream. So a token alone
-    has half of the room at most, and a third for one stream; the rest is for others in the same
-    way. Only what is held at the moment is known.
+    A token may hold as much as it leaves free, and half of that for one stream. So one token alone
+    has at most half of the resource, and a third for one stream; the rest is for others in the same
+    way. Only the amounts held at the moment are known.
 
     Args:
-        most: there is.
+        most: total amount.
     """
 
     __slots__ = ("_free", "_held")
@@ -49,14 +49,14 @@ class Room:
         self._held: dict[str | Sender, int] = {}
 
     def check(self, sender: Sender, size: int) -> None:
-        """Raise `Problem` if there is no room for so much more of a sender."""
+        """Raise `Problem` if there is no room for this additional amount of a sender."""
         free, held = self._free - size, self._held
         most = held.get(sender.token, 0) + size, 2 * (held.get(sender, 0) + size)
         if max(most) > free:
             raise Problem(429, "too much is under way; come again", retry_after=1)
 
     def hold(self, sender: Sender, size: int) -> None:
-        """Hold so much more, or less; of who holds nothing, nothing is known."""
+        """Change the amount that a sender holds; senders that hold nothing are not recorded."""
         self._free -= size
         for holder in (sender, sender.token):
             held = self._held.pop(holder, 0) + size
@@ -65,12 +65,12 @@ class Room:
 
 
 class Admission:
-    """Bounds the requests that are under way, and their bodies, each and all together.
+    """Limits of the requests in progress, and of their bodies, each and all together.
 
     Args:
-        most_body: bytes of one body.
-        most_waiting: bytes that have come of all bodies that are not counted yet; of less than
-            three times `most_body`, the longest one does not fit into the share of its sender.
+        most_body: maximum size of one body in bytes.
+        most_waiting: maximum received bytes of all bodies that are not counted yet; if it is less
+            than three times `most_body`, the longest body does not fit into its sender's share.
         timeout: seconds in which a body has to arrive.
     """
 
@@ -80,10 +80,10 @@ class Admission:
 
     @contextmanager
     def request(self, sender: Sender) -> Iterator[None]:
-        """Let a request in, until it is answered.
+        """Admit a request, until it is answered.
 
         Raises:
-            Problem: too many are under way.
+            Problem: too many requests are in progress.
         """
         self._requests.check(sender, 1)
         self._requests.hold(sender, 1)
@@ -92,11 +92,11 @@ class Admission:
         finally:
             self._requests.hold(sender, -1)
 
-    def hold_whole(self, sender: Sender, size: int) -> None:
-        """Let a request in whose body is there already, until `give_back`.
+    def hold_complete(self, sender: Sender, size: int) -> None:
+        """Admit a request whose body is already complete, until `give_back`.
 
         Raises:
-            Problem: it is too long, or too much is under way.
+            Problem: it is too long, or too much is in progress.
         """
         self._check_length(size)
         self._requests.check(sender, 1)
@@ -105,7 +105,7 @@ class Admission:
         self._bytes.hold(sender, size)
 
     def give_back(self, sender: Sender, size: int) -> None:
-        """Give the room of such a request back."""
+        """Release the room of such a request."""
         self._requests.hold(sender, -1)
         self._bytes.hold(sender, -size)
 
@@ -113,17 +113,17 @@ class Admission:
     async def body(
         self, sender: Sender, declared: int | None, chunks: AsyncIterator[bytes]
     ) -> AsyncIterator[bytearray]:
-        """The whole body, for the caller to count and overwrite.
+        """Receive a complete body, for the caller to count and overwrite.
 
-        Room is held for what has come, and not for what may: who sends slowly holds little.
+        Room is held for received bytes, not for declared ones: a slow sender holds little.
 
         Args:
-            sender: of the body.
-            declared: its length, if the sender tells it.
-            chunks: what comes.
+            sender: sender of the body.
+            declared: its length, if the sender declares it.
+            chunks: the received data.
 
         Raises:
-            Problem: it is too long or too slow, too much is under way, or its sender has gone.
+            Problem: it is too long or too slow, too much is in progress, or its sender has gone.
         """
         self._check_length(declared or 0)
         self._bytes.check(sender, declared or 0)
@@ -157,10 +157,10 @@ class Admission:
 
 
 class Shared(Generic[T]):
-    """What anybody may ask for, and what costs something: done once a second, however many ask.
+    """Result that is costly and open to anybody: computed at most once a second.
 
     Args:
-        work: does it.
+        work: computes the result.
     """
 
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
@@ -169,7 +169,7 @@ class Shared(Generic[T]):
         self._since = 0.0
 
     async def get(self) -> T:
-        """What came of it, which may be a second old."""
+        """Return the result, which may be a second old."""
         now = asyncio.get_running_loop().time()
         if self._task is None or (self._task.done() and now >= self._since + _FRESH_SECONDS):
             self._task, self._since = asyncio.ensure_future(self._work()), now
@@ -177,5 +177,5 @@ class Shared(Generic[T]):
 
 
 def overwrite(body: bytearray) -> None:
-    """Put zeros in place of a body, also while views of it are alive."""
+    """Overwrite a body with zeros, even while views of it exist."""
     wipe(np.frombuffer(body, np.uint8))

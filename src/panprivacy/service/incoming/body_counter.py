@@ -1,7 +1,7 @@
-"""Counts the bodies of requests: small ones where they arrive, others in threads of their stream.
+"""Counting of request bodies: small ones at once, others in threads of their stream.
 
-Small bodies that wait at the same time are read as one and counted in one pass, which costs less
-than one each.
+Small bodies that wait at the same time are read as one and counted in one pass, which is cheaper
+than one pass each.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError, without_frames
-from panprivacy.service.batches import BusyError, Outcome, Sent
+from panprivacy.ground.kernels import wipe_stack
+from panprivacy.intake.sources import read_body, read_together
+from panprivacy.service.batches import BusyError, Outcome, Submission
 from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.incoming.fair_queue import FairQueue
 from panprivacy.service.served import Later, Served
-from panprivacy.sources import read_body, read_together
 
 _SMALL = {"arrow": 0, "int64": 1 << 18}
-"""Bytes that are read and counted faster than they are handed to another thread; of Arrow, a few
-can be unpacked to very many."""
+"""Maximum bytes that are counted faster than passed to a thread; of Arrow, a few bytes can be
+unpacked to very many.
+"""
 _SMALL_TEXT = 1 << 14
 _TOGETHER = 32
-"""Bodies counted in one pass; other requests wait for the thread meanwhile."""
+"""Maximum number of bodies counted in one pass; other requests wait for the thread."""
 _LARGEST = 16
-"""Of small ones that are as large as they may be; of others as many as take no longer."""
+"""Maximum number of the largest small bodies in one pass; of others, as many as take no longer."""
 _THREADS = 2
 _STOP_SECONDS = 10.0
 
 
-Told = Callable[[Outcome | BaseException | None], None]
-"""Is told what became of a body, in the thread of the event loop."""
+OutcomeCallback = Callable[[Outcome | BaseException | None], None]
+"""Callback for the outcome of a body, in the thread of the event loop."""
 
 
 @dataclass(eq=False, slots=True)
@@ -46,56 +47,56 @@ class Body:
     Args:
         kind: its format, for `read_body`.
         content: its bytes.
-        batch_id: what its sender calls it.
-        loop: of the thread that it came in.
-        told: is told what became of it, once.
-        token: of its sender; bodies of different ones take turns.
-        over: whether that has been told.
+        batch_id: its id given by the sender.
+        loop: the event loop of its request.
+        told: callback for the outcome, called once.
+        token: token of its sender; bodies of different tokens take turns.
+        over: whether the callback was called.
     """
 
     kind: str
     content: bytearray
     batch_id: bytes | None
     loop: asyncio.AbstractEventLoop
-    told: Told
+    told: OutcomeCallback
     token: str = ""
     over: bool = False
 
-    def read(self, stream: Served) -> Sent | Exception:
-        """Its rows, or why they cannot be read."""
+    def read(self, stream: Served) -> Submission | Exception:
+        """Return its rows, or why they cannot be read."""
         try:
             batches = read_body(self.kind, self.content, stream.columns.wanted())
         except Exception as error:  # noqa: BLE001 - for who waits
             return without_frames(error)
-        return Sent(batches, self.batch_id)
+        return Submission(batches, self.batch_id)
 
     def end(self, outcome: Outcome | None) -> None:
-        """Overwrite it, and answer who waits, in any thread."""
+        """Overwrite the body, and report its outcome, from any thread."""
         overwrite(self.content)
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
             self.loop.call_soon_threadsafe(self.tell, outcome)
 
     def end_later(self, outcome: Later) -> None:
-        """The same once it is known what became of it."""
+        """Report the outcome, once it is known."""
         error = outcome.exception()
         self.end(error if isinstance(error, Exception) else outcome.result())
 
     def tell(self, outcome: Outcome | BaseException | None) -> None:
-        """Answer who waits, in the thread of the event loop."""
-        if not self.over:  # else who waited was cancelled
+        """Report the outcome, in the thread of the event loop."""
+        if not self.over:  # else the request was cancelled
             self.over = True
             self.told(outcome)
 
     def cancel(self, msg: object = None) -> None:  # noqa: ARG002 - as tasks are cancelled
-        """Wait no longer: it is not counted, unless that begins at once or has begun."""
+        """Stop waiting: it is not counted, unless that begins at once or has begun."""
         self.tell(asyncio.CancelledError())
 
 
 class BodyCounter:
-    """Counts bodies for the coroutines of one event loop.
+    """Counter of bodies for the coroutines of one event loop.
 
     Args:
-        streams: all that there are.
+        streams: all streams.
     """
 
     def __init__(self, streams: Iterable[Served]) -> None:
@@ -103,12 +104,12 @@ class BodyCounter:
         self._waiting: dict[Served, list[Body]] = {}
 
     def start(self) -> None:
-        """Start the threads, all at once: which of them there are tells nothing then."""
+        """Start the threads, all at once: their number then shows nothing."""
         for threads in self._threads.values():
             threads.start()
 
     def stop(self) -> None:
-        """End the threads; bodies whose senders have been told to come again are not counted."""
+        """End the threads; bodies whose senders were told to come again are not counted."""
         until = time.monotonic() + _STOP_SECONDS
         for threads in self._threads.values():
             threads.stop()
@@ -123,10 +124,10 @@ class BodyCounter:
         batch_id: bytes | None,
         token: str = "",
     ) -> None:
-        """The same as `put` for a coroutine, which it raises what went wrong in."""
+        """Count a body for a coroutine; see `put`. Raise the error if it fails."""
         counted = asyncio.get_running_loop().create_future()
         body = self.put(stream, kind, content, batch_id, partial(_set, counted), token)
-        del content  # an error holds this frame, and what it refers to
+        del content  # an error holds this frame and its references
         outcome = None
         try:
             outcome = await counted
@@ -144,25 +145,25 @@ class BodyCounter:
         kind: str,
         content: bytearray,
         batch_id: bytes | None,
-        told: Told,
+        told: OutcomeCallback,
         token: str = "",
     ) -> Body:
-        """Have a body counted, and overwritten then, whatever becomes of the caller.
+        """Schedule a body to be counted and then overwritten, even if the caller ends.
 
         Args:
-            stream: that counts it.
+            stream: the stream that counts it.
             kind: its format.
             content: its bytes.
-            batch_id: what its sender calls it.
-            told: what became of it, later; an `InputError` if a row cannot be counted, and a
-                `StoreError` if the window has ended and cannot be closed yet: nothing was counted
-                then.
-            token: of its sender.
+            batch_id: its id given by the sender.
+            told: callback for the outcome; an `InputError` if a row cannot be counted, and a
+                `StoreError` if the window has ended and cannot be closed yet: then nothing was
+                counted.
+            token: token of its sender.
         """
         loop = asyncio.get_running_loop()
         body = Body(kind, content, batch_id, loop, told, token)
         is_small = len(content) <= _SMALL.get(kind, _SMALL_TEXT)
-        if not is_small or stream.columns.group is not None:  # groups take time each
+        if not is_small or stream.columns.group is not None:  # each group takes time
             self._threads[stream].put(body)
         elif stream in self._waiting:
             self._waiting[stream].append(body)
@@ -172,11 +173,11 @@ class BodyCounter:
         return body
 
     def _count_waiting(self, stream: Served, seen: int) -> None:
-        """Count the small bodies that wait, once a turn of the event loop has brought no others.
+        """Count the waiting small bodies, once a turn of the event loop has brought no others.
 
         Args:
-            stream: that they are for.
-            seen: how many waited one turn ago.
+            stream: the stream of the bodies.
+            seen: number of bodies that waited one turn ago.
         """
         bodies = self._waiting.pop(stream)
         end = _end_of_pass(bodies)
@@ -199,12 +200,12 @@ class BodyCounter:
 
 
 class _StreamThreads:
-    """Count what takes a while, or has to wait for its stream; no other stream waits for it.
+    """Threads that count slow bodies, or wait for their stream; no other stream waits for them.
 
-    Two of them, so that one body is read while another one is counted.
+    There are two, so that one body is read while another one is counted.
 
     Args:
-        stream: of the bodies.
+        stream: the stream of the bodies.
     """
 
     def __init__(self, stream: Served) -> None:
@@ -216,16 +217,16 @@ class _StreamThreads:
         ]
 
     def start(self) -> None:
-        """Begin to count."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def put(self, body: Body) -> None:
-        """Have a body counted after those of its sender that are there."""
+        """Schedule a body to be counted after the earlier ones of its sender."""
         self._queue.put(body.token, body)
 
     def stop(self) -> None:
-        """Have them end after the bodies that are there."""
+        """End the threads after the waiting bodies."""
         self._queue.close()
 
     def join(self, until: float) -> None:
@@ -239,7 +240,7 @@ class _StreamThreads:
             pass
 
     def _counted(self, body: Body | None) -> bool:
-        """Count the next body; False if there will be none."""
+        """Count the next body; return False if there will be none."""
         if body is None:
             return False
         outcome: Outcome | Later | None = None
@@ -249,12 +250,12 @@ class _StreamThreads:
             outcome.add_done_callback(body.end_later)
         else:
             body.end(outcome)
-        wipe_stack()  # that of this thread; the sweeper does the rest
+        wipe_stack()  # the stack of this thread; the sweeper wipes the rest
         return True
 
 
 def _end_of_pass(bodies: Sequence[Body]) -> int:
-    """How many of some small bodies are counted in one pass."""
+    """Return the number of small bodies that are counted in one pass."""
     full = 0.0
     for at, body in enumerate(bodies[:_TOGETHER]):
         full += len(body.content) / (_SMALL.get(body.kind, _SMALL_TEXT) or 1)
@@ -264,27 +265,28 @@ def _end_of_pass(bodies: Sequence[Body]) -> int:
 
 
 def _set(told: asyncio.Future[Outcome | BaseException | None], outcome: object) -> None:
-    """Tell a coroutine, unless it waits no longer."""
+    """Set the outcome for a coroutine, unless it no longer waits."""
     if not told.done():
         told.set_result(outcome)  # type: ignore[arg-type]
 
 
 def _count(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcome | Later]:
-    """Count some bodies; what becomes of each, a `BusyError` if it would have to wait.
+    """Count some bodies; return the outcome of each, a `BusyError` if it would have to wait.
 
-    Those of one format are read as one. If a row of them cannot be counted, each is by itself.
+    Bodies of one format are read as one. If a row of them cannot be counted, each is read on its
+    own.
     """
     kind = bodies[0].kind
     alike = [one for one in bodies if one.batch_id is None and one.kind == kind]
     read = None
     if len(alike) > 1:
         contents = [one.content for one in alike]
-        with suppress(Exception):  # whatever went wrong, each is told by itself
+        with suppress(Exception):  # each error is then reported on its own
             read = read_together(kind, contents, stream.columns.wanted())
     if read is None:
         return _count_each(stream, bodies, wait=wait)
     content, batches = read
-    (outcome,) = _taken(stream, [Sent(batches)], wait=wait)
+    (outcome,) = _taken(stream, [Submission(batches)], wait=wait)
     if isinstance(outcome, Future):
         outcome.add_done_callback(lambda _: overwrite(content))
     else:
@@ -301,12 +303,12 @@ def _count(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcom
 def _count_each(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcome | Later]:
     """Read bodies one after another, and count them in one pass."""
     read = [body.read(stream) for body in bodies]
-    counted = iter(_taken(stream, [one for one in read if isinstance(one, Sent)], wait=wait))
-    return [next(counted) if isinstance(one, Sent) else one for one in read]
+    counted = iter(_taken(stream, [one for one in read if isinstance(one, Submission)], wait=wait))
+    return [next(counted) if isinstance(one, Submission) else one for one in read]
 
 
-def _taken(stream: Served, sent: Sequence[Sent], *, wait: bool) -> list[Outcome | Later]:
-    """Count what could be read; what becomes of each."""
+def _taken(stream: Served, sent: Sequence[Submission], *, wait: bool) -> list[Outcome | Later]:
+    """Count the readable bodies; return the outcome of each."""
     if not sent:
         return []
     try:

@@ -1,13 +1,13 @@
-"""Log lines as nginx and Apache send them by syslog: datagrams, over UDP or a Unix socket.
+"""Log lines that nginx and Apache send by syslog: datagrams, over UDP or a Unix socket.
 
-What waits at a socket is received into one block of memory, line after line, and counted together:
-counting a block costs little more than counting a line. The block is overwritten before the event
-loop goes on, so that a program whose socket is silent holds no line. Nothing here counts lines or
+Waiting datagrams are received into one block of memory, line after line, and counted together:
+counting a block takes little longer than counting a line. The block is overwritten before the event
+loop continues, so that a program whose socket is silent holds no line. Nothing here counts lines or
 datagrams: a running count is state that an intruder could read.
 
-The kernel drops datagrams that find a full queue, and tells nobody. Of a Unix socket the queue is
-short, sysctl `net.unix.max_dgram_qlen` when the socket is opened; of UDP it has the size of the
-receive buffer.
+The kernel silently drops datagrams if the queue is full. The queue of a Unix socket is short,
+sysctl `net.unix.max_dgram_qlen` when the socket is opened; that of UDP has the size of the receive
+buffer.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError
+from panprivacy.ground.kernels import wipe_stack
 
 DATAGRAM_BYTES = 1 << 16
-"""The longest datagram that is received; UDP has none that is longer."""
+"""Maximum size of a received datagram; UDP has no longer ones."""
 
 _BLOCK_BYTES = 1 << 20
 _LAST_START = _BLOCK_BYTES - DATAGRAM_BYTES - 1
-"""A datagram that is received here has room, and so has the newline after it."""
+"""Last position at which a datagram, and the newline after it, has room."""
 _MOST_DATAGRAMS = 4096
 _ZEROS = memoryview(bytes(_BLOCK_BYTES))
 _QUIET_SECONDS = 60.0
@@ -34,7 +34,7 @@ _QUIET_SECONDS = 60.0
 _LF, _SPACE = b"\n "
 _PADDING = b"\n\0"
 # Every repetition is possessive, or has branches that begin with different bytes: matching takes
-# time in proportion to the datagram, whatever it holds.
+# time proportional to the datagram, for any content.
 _WORD = rb"[^ ]{1,255}+"
 _STAMP = rb"\d{4}-\d\d-\d\dT[^ ]{5,40}+"
 _ELEMENT = rb'\[(?:[^\]"]|"(?:[^"\\]|\\.)*")*\]'
@@ -47,25 +47,25 @@ _RFC_3164 = (
     + rb"(?:(?:" + _WORD + rb"(?<!:) )?" + _WORD + rb"(?<=:)(?: |\Z))?"
 )  # fmt: skip
 _HEADER = re.compile(rb"<\d{1,3}>(?:" + _RFC_5424 + b"|" + _RFC_3164 + b")?", re.DOTALL)
-"""A priority, and what one of the two standards has after it.
+"""A priority, and the fields after it in one of the two standards.
 
-Of RFC 3164 the host may be missing, as nginx and `logger` leave it out: the first word that ends in
-a colon is the tag, and a host has none at its end. rsyslog forwards with the time of RFC 5424.
+In RFC 3164 the host may be missing, as nginx and `logger` omit it: the first word that ends in a
+colon is the tag, and a host has none at its end. rsyslog forwards with the time of RFC 5424.
 """
 
 
 class Listener:
-    """Receives what waits at a socket, hands it over as lines, and overwrites it.
+    """Receiver of the data of a socket, which passes it on as lines, and overwrites it.
 
-    Of its memory nothing else depends on what arrived than when a reason was last reported. What
-    `take` copies is for `take` to overwrite, and NumPy's small blocks for `wipe_traces`, which
-    takes milliseconds: call it when the socket falls silent.
+    Of its memory only the times of the last reports depend on the received data. `take` must
+    overwrite its own copies, and `wipe_traces` NumPy's small blocks, which takes milliseconds: call
+    it when the socket falls silent.
 
     Args:
         sock: a datagram socket that does not block; `close` closes it.
         take: counts some lines, each with a newline at its end, or raises InputError and has
             counted none of them. The memory is overwritten when it returns.
-        report: gets the reason, for people, when something is refused, without what is refused, at
+        report: gets a human-readable reason when lines are refused, without their content, at
             most once a minute for each reason.
         clock: in seconds; never goes back.
     """
@@ -86,10 +86,10 @@ class Listener:
         self._told: dict[str, float] = {}
 
     def drain(self) -> None:
-        """Take what waits, or the first part of it: call it again while the socket is readable.
+        """Take the waiting data, or its first part: call it again while the socket is readable.
 
-        What is refused is left out, and the rest is counted. Whatever else `take` raises ends the
-        call, and the lines that it did not count are lost.
+        Refused lines are left out, and the rest is counted. Any other error of `take` ends the
+        call, and the lines that were not counted are lost.
         """
         touched = _BLOCK_BYTES
         try:
@@ -111,7 +111,7 @@ class Listener:
         self._sock.close()
 
     def _receive(self) -> int:
-        """Fill the block with lines; where they end."""
+        """Fill the block with lines; return their end."""
         at = 0
         for _ in range(_MOST_DATAGRAMS):
             if at > _LAST_START:
@@ -120,7 +120,7 @@ class Listener:
                 size = self._sock.recv_into(self._view[at:], DATAGRAM_BYTES, socket.MSG_TRUNC)
             except BlockingIOError:
                 break
-            if size > DATAGRAM_BYTES:  # the flag has the kernel tell its whole length
+            if size > DATAGRAM_BYTES:  # the flag makes the kernel report the complete length
                 self._refuse(f"a datagram is longer than {DATAGRAM_BYTES:,} bytes")
                 continue
             start, stop = _bounds(self._block, at, at + size)
@@ -134,7 +134,7 @@ class Listener:
         return at
 
     def _count(self, start: int, end: int) -> None:
-        """Have lines counted; what is refused is halved until the bad lines are alone."""
+        """Count lines; refused ones are halved until the bad lines are alone."""
         try:
             self._take(self._view[start:end].toreadonly())
         except InputError as error:
@@ -152,7 +152,7 @@ class Listener:
         self._count(found + 1, end)
 
     def _refuse(self, reason: str) -> None:
-        """Report a reason, unless it was reported just now."""
+        """Report a reason, unless it was reported recently."""
         now = self._clock()
         self._told = {r: told for r, told in self._told.items() if now - told < _QUIET_SECONDS}
         if reason not in self._told:
@@ -161,7 +161,7 @@ class Listener:
 
 
 def _bounds(text: bytearray, start: int, end: int) -> tuple[int, int]:
-    """Where the message lies in a datagram."""
+    """Return start and end of the message in a datagram."""
     while end > start and text[end - 1] in _PADDING:
         end -= 1
     header = _HEADER.match(text, start, end)

@@ -1,4 +1,4 @@
-"""A queue in which senders take turns: who sends much waits for itself, and others do not."""
+"""Fair queue: senders take turns, so a sender with many items delays only itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Item = TypeVar("Item")
 class FairQueue(Generic[Item]):
     """A queue for each sender; one item of each is taken in turn, by any number of threads.
 
-    An item waits for those of its own sender, and for one of each other sender before each of
-    them. Of who has nothing in the queue, nothing is known.
+    An item waits for those of its own sender, and for one of each other sender before each of them.
+    Nothing is stored about senders without items in the queue.
     """
 
     def __init__(self) -> None:
@@ -22,13 +22,13 @@ class FairQueue(Generic[Item]):
         self._closed = False
 
     def put(self, sender: str, item: Item) -> None:
-        """Add an item behind the others of its sender."""
+        """Add an item after the others of its sender."""
         with self._changed:
             self._queues.setdefault(sender, deque()).append(item)
             self._changed.notify()
 
     def get(self) -> Item | None:
-        """Take the next item, once there is one; None if the queue is closed and empty."""
+        """Return the next item, once there is one; None if the queue is closed and empty."""
         with self._changed:
             while not self._queues:
                 if self._closed:
@@ -37,11 +37,11 @@ class FairQueue(Generic[Item]):
             sender, items = self._queues.popitem(last=False)
             item = items.popleft()
             if items:
-                self._queues[sender] = items  # behind all others
+                self._queues[sender] = items  # after all others
             return item
 
     def close(self) -> None:
-        """End whoever waits for an item, once all are taken."""
+        """End all waiting calls of `get`, once all items are taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Threads that take in what does not come by HTTP: datagrams, and standard input."""
+"""Threads for input that does not come by HTTP: datagrams, and standard input."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.ground.hygiene.wiping import wipe_traces
+from panprivacy.intake.sources import Column, Prefixes, Skips, open_source, read_body
+from panprivacy.intake.sources.log_lines import only_wanted_groups
+from panprivacy.intake.sources.unreadable import halves_of_batch, readable
 from panprivacy.service.config.stream import SyslogConfig
 from panprivacy.service.incoming.datagrams import Listener
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.served import Served
 from panprivacy.service.sockets import datagram_socket
-from panprivacy.sources import Column, Prefixes, Skips, open_source, read_body
-from panprivacy.sources.log_lines import only_wanted_groups
-from panprivacy.sources.unreadable import halves_of_batch, readable
 
 _SILENCE = 0.05
 """Seconds without a datagram after which traces are overwritten."""
@@ -30,9 +30,9 @@ _SAMPLE = b'::1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\
 
 
 class DatagramThread:
-    """Takes what arrives at the datagram sockets of all streams.
+    """Thread that takes the data of the datagram sockets of all streams.
 
-    A thread of its own, because the kernel drops what finds a full queue: nothing else may keep it.
+    It is a separate thread, because the kernel drops datagrams if the queue is full.
     """
 
     def __init__(self, streams: Iterable[Served]) -> None:
@@ -43,12 +43,12 @@ class DatagramThread:
         self._thread = threading.Thread(target=self._run, name="panprivacy-datagrams", daemon=True)
 
     def start(self) -> None:
-        """Open the sockets, and take what comes.
+        """Open the sockets, and take their data.
 
-        The parsers are compiled before: what is compiled while lines wait keeps pieces of them.
+        The parsers are compiled before: code compiled while lines wait would keep pieces of them.
 
         Raises:
-            PlanError: one cannot be opened.
+            PlanError: a socket cannot be opened.
         """
         for stream in self._streams:
             for syslog in stream.config.syslog:
@@ -61,7 +61,7 @@ class DatagramThread:
             self._thread.start()
 
     def stop(self) -> None:
-        """Take what is there, and close the sockets."""
+        """Take the waiting data, and close the sockets."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -82,7 +82,7 @@ class DatagramThread:
 
 
 class InputThread:
-    """Takes standard input, if a stream reads it."""
+    """Thread that reads standard input, if a stream uses it."""
 
     def __init__(self, streams: Iterable[Served]) -> None:
         self._stream = next((one for one in streams if one.config.stdin is not None), None)
@@ -91,12 +91,12 @@ class InputThread:
         self._close: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start to read."""
         if self._stream is not None:
             self._thread.start()
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stopping.set()
         self._close()
         if self._thread.ident is not None:
@@ -116,7 +116,13 @@ class InputThread:
             columns = stream.columns.wanted()
             skips = Skips() if stdin.skip_unreadable else None
             source = open_source(
-                "-", columns=columns, format=stdin.format, pattern=stdin.pattern, skips=skips
+                "-",
+                columns=columns,
+                format=stdin.format,
+                pattern=stdin.pattern,
+                delimiter=stdin.delimiter,
+                comment=stdin.comment,
+                skips=skips,
             )
             self._close = source.close
             for batch in source.batches():
@@ -137,7 +143,7 @@ class InputThread:
 def _listener(
     sock: socket.socket, stream: Served, syslog: SyslogConfig, stopping: threading.Event
 ) -> Listener:
-    """Has the log lines of a socket counted by a stream."""
+    """Return a listener that counts the log lines of a socket in a stream."""
     wanted, pattern = stream.columns.wanted(), syslog.pattern
     if pattern is not None:
         pattern = only_wanted_groups(pattern, wanted)
@@ -152,7 +158,7 @@ def _listener(
 
 
 def _take(batches: list[pa.RecordBatch], stream: Served, stopping: threading.Event) -> None:
-    """Count batches whose sender does not send again: wait for a window that cannot be closed."""
+    """Count batches whose sender does not retry: wait for a window that cannot be closed."""
     batch_id = stream.new_batch_id()
     while True:
         try:

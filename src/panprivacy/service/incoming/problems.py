@@ -1,4 +1,4 @@
-"""What is wrong with a request, as RFC 9457 has it: one sentence, and no id."""
+"""Errors of requests, according to RFC 9457: one sentence, and no id."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from starlette.responses import Response
 
 
 class Problem(Exception):  # noqa: N818 - the name of the standard
-    """Ends a request.
+    """Error that ends a request.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         detail: what is wrong and what to do, in a sentence.
         retry_after: seconds after which it may work.
-        headers: further ones.
-        members: further ones of the document, by name.
+        headers: additional headers.
+        members: additional members of the document, by name.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
             self.headers["Retry-After"] = str(retry_after)
 
     def response(self) -> Response:
-        """The answer to the request."""
+        """Return the response to the request."""
         title = http.HTTPStatus(self.status).phrase
         document = {"title": title, "status": self.status, "detail": self.detail, **self._members}
         return Response(

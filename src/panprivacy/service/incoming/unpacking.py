@@ -1,4 +1,4 @@
-"""Compressed bodies, unpacked in pieces, so that what counts them can stop at its bound."""
+"""Compressed bodies, unpacked in pieces, so that their consumer can stop at its limit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PIECE_BYTES = 1 << 20
 
 
 async def unpacked(encoding: str, body: bytearray) -> AsyncIterator[bytes]:
-    """What is in a body, a piece at a time; others have their turn between two.
+    """Yield the content of a body, a piece at a time; other tasks run between two pieces.
 
     Args:
         encoding: one of `ENCODINGS`.
-        body: must stay as it is meanwhile.
+        body: the body; it must not change in the meantime.
 
     Raises:
-        Problem: it is damaged, or something else.
+        Problem: it is damaged, or in another format.
     """
     stream = pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(body)), encoding)
     more = True
@@ -30,7 +30,7 @@ async def unpacked(encoding: str, body: bytearray) -> AsyncIterator[bytes]:
             piece = stream.read(_PIECE_BYTES)
         except (OSError, pa.ArrowException):
             piece = None
-        if piece is None:  # outside of the handler: its frames hold the body
+        if piece is None:  # outside the handler: its frames hold the body
             raise Problem(400, f"the body is no {encoding}, or it is damaged")
         if more := bool(piece):
             yield piece

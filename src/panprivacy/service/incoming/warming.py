@@ -1,4 +1,4 @@
-"""What is slow the first time is done before anybody waits for it."""
+"""Warm-up: operations that are slow the first time run before anybody waits for them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ from contextlib import suppress
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.programs.intake import Intake
+from panprivacy.intake.programs.intake import Intake
+from panprivacy.intake.sources import Column, read_body
 from panprivacy.service.config.stream import StreamConfig
-from panprivacy.sources import Column, read_body
 
 
 def warm_up(config: StreamConfig) -> None:
-    """Read a made-up body of each format, and count it in a statistic that is thrown away."""
+    """Read a synthetic body of each format, and count it in a temporary statistic.
+
+    One group is enough: all of them count alike.
+    """
+    config = config.of_first_group()
     counting = config.make_counting()
     columns = config.columns(counting)
     intake = Intake(columns, config.nulls)
-    for kind, body in _samples(columns.wanted()):
-        with suppress(InputError):  # of a group that is not declared, say
+    for kind, body in _samples(columns.wanted(), config):
+        with suppress(InputError):  # such as a user outside the universe
             batches = read_body(kind, bytearray(body), columns.wanted())
-            counting.apply(*[intake.prepare(counting, batch, 0) for batch in batches])
+            counting.internals.memory.apply(
+                *[intake.prepare(counting, batch, 0) for batch in batches]
+            )
     counting.forget()
 
 
-def _samples(columns: Sequence[Column]) -> Iterator[tuple[str, bytes]]:
-    """One row in each format."""
+def _samples(columns: Sequence[Column], config: StreamConfig) -> Iterator[tuple[str, bytes]]:
+    """Yield one row in each format, of the first group."""
     row = {one.name: 1 if one.integers else "::1" for one in columns}
+    if config.by is not None and config.groups:
+        row[config.by] = config.groups[0]
     line = json.dumps(row).encode()
     yield "int64", bytes(8)
     yield "ndjson", line

@@ -1,1 +1,1 @@
-"""What is kept of what was counted: sealed checkpoints, and how a service goes on from one."""
+"""Stored counts: sealed checkpoints, and how a service resumes from one."""

@@ -1,7 +1,7 @@
-"""Whether the process ran all the time, and its clock went on evenly.
+"""Detection of pauses of the process, and of changes of its clock.
 
-A process that is stopped, a laptop that sleeps and a machine that is paused count nothing, and none
-of them is told. But clocks tell it afterwards: a thread looks at them every second.
+A stopped process, a sleeping laptop and a paused machine count nothing, and are not notified of it.
+But clocks show it afterwards: a thread reads them every second.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Callable
 from panprivacy.service.journal import JOURNAL, Event
 
 TOLERANCE = 5.0
-"""Seconds that may be missing: a busy machine is late, and queues hold what comes meanwhile."""
+"""Seconds that may be missing: a busy machine is late, and queues hold the data until then."""
 _TICK_SECONDS = 1.0
 
 
 def since_boot() -> float:
-    """Seconds on a clock that nobody sets, and that goes on while the machine sleeps."""
+    """Return the seconds on a clock that cannot be set, and that runs while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Pulse:
-    """Notices when more time has passed than the process was running, or the clock was set.
+    """Detector of time in which the process was not running, and of changes of the clock.
 
     Args:
         wall: seconds since 1970 in UTC.
-        since_boot: seconds on a clock that nobody sets.
+        since_boot: seconds on a clock that cannot be set.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class Pulse:
         self._thread = threading.Thread(target=self._run, name="panprivacy-pulse", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._last = self._wall(), self._since_boot()
         self._thread.start()
 
     def stop(self) -> None:
-        """End; nothing is done if nothing has begun."""
+        """Stop the thread, if it was started."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def broken(self) -> float:
-        """Look now; when something was noticed last, in seconds since 1970, or 0.
+        """Check the clocks; return the time of the last detection, in seconds since 1970, or 0.
 
-        Whoever is about to call a window complete asks: after a pause, any thread may be the first.
+        Call it before a window is declared complete: after a pause, any thread may run first.
         """
         with self._lock:
             if self._last is not None:

@@ -1,8 +1,8 @@
-"""How a service goes on from its checkpoint, which the machine it runs on cannot open.
+"""Restoring of a service from its checkpoint, which the machine of the service cannot open.
 
-The service waits at a Unix socket. Where the identity is brought for a moment, another process
-unseals the checkpoint and hands the states over; the identity never enters the service, and the
-states touch no disk.
+The service waits at a Unix socket. Where the identity is available for a moment, another process
+unseals the checkpoint and sends the states; the identity never enters the service, and the states
+touch no disk.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.service.sockets import owners_socket
 
 DESK = "restore.sock"
-"""In the directory of a service: where it waits for its checkpoint to be restored."""
+"""Socket in the directory of a service, at which it waits for its checkpoint to be restored."""
 
 _LENGTH = struct.Struct("<Q")
 _PATIENCE = 60.0
-"""Seconds in which states have to arrive, or an answer."""
+"""Seconds in which states, or an answer, have to arrive."""
 _DONE = b"done\n"
 
 
 class Desk:
-    """Waits for the states at a socket that only the owner of the service may open.
+    """Receiver of states at a socket that only the owner of the service may open.
 
     Args:
-        path: of the socket.
-        size: of the states; of what is longer, one byte more is read.
+        path: path of the socket.
+        size: size of the states; of longer data, one byte more is read.
         resume: takes the states over, or raises and has changed nothing.
     """
 
@@ -40,16 +40,16 @@ class Desk:
         self._done = asyncio.Event()
 
     async def wait(self) -> None:
-        """Until the states have been handed over.
+        """Wait until the states have been received.
 
         Raises:
-            PlanError: there can be no such socket.
+            PlanError: the socket cannot be created.
         """
         self.close()
         server = await asyncio.start_unix_server(self._serve, sock=owners_socket(self._path))
         try:
             await self._done.wait()
-        finally:  # without waiting for who is connected and says nothing
+        finally:  # without waiting for silent connections
             server.close()
             self.close()
 
@@ -59,7 +59,7 @@ class Desk:
             self._path.unlink()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One attempt."""
+        """Serve one connection."""
         try:
             answer = await self._answer(reader)
             with suppress(OSError):
@@ -69,11 +69,11 @@ class Desk:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        """Take over what comes; one line about how that went."""
+        """Take over the received states; return one line about the outcome."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-                # of what is too long, enough to be told what it is
+                # of too long data, enough to recognise its kind
                 states = await reader.readexactly(min(size, self._size + 1))
             self._take_over(states)
         except PanPrivacyError as error:
@@ -85,7 +85,7 @@ class Desk:
         return _DONE
 
     def _take_over(self, states: bytes) -> None:
-        """Go on from the states, unless that was done: since then, others were counted."""
+        """Resume from the states, unless that was done: since then, others were counted."""
         if self._done.is_set():
             message = "the service goes on already, from states that came first"
             raise InputError(message)
@@ -95,11 +95,11 @@ class Desk:
 
 
 def hand_over(path: Path, states: bytes) -> None:
-    """Give the states to the service that waits at a socket.
+    """Send the states to the service that waits at a socket.
 
     Raises:
         PlanError: nothing waits there, or it does not answer.
-        InputError: the service refuses them; its words.
+        InputError: the service refuses them; with its message.
     """
     with socket.socket(socket.AF_UNIX) as desk:
         desk.settimeout(_PATIENCE)

@@ -1,4 +1,4 @@
-"""What does not work at the moment, and why, in words that show no state."""
+"""Current troubles and their reasons, in messages that show no state."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from panprivacy.service.journal import JOURNAL, Event
 
 
 class Troubles:
-    """Does things that may fail, and tells when one begins to fail and when it works again."""
+    """Runner of tasks that may fail; it reports when one begins to fail and when it works again."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, str] = {}
 
     @property
     def known(self) -> dict[str, str]:
-        """What does not work at the moment, by what it is."""
+        """The current troubles, by name."""
         return dict(self._reasons)
 
     def attempt(self, what: str, work: Callable[[], None]) -> str | None:
-        """Do something; None, or the reason if it fails: whoever calls goes on."""
+        """Run a task; return None, or the reason if it fails, so that the caller can continue."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a thread that dies keeps nothing
-            reason = f"failed with {type(error).__name__}"  # no words that could show a state
+            reason = f"failed with {type(error).__name__}"  # no message that could show a state
             if isinstance(error, PanPrivacyError):
                 reason = str(error)
             elif isinstance(error, OSError) and error.errno:

@@ -1,1 +1,1 @@
-"""What goes out: answers, which are public, and the ledger, which is paid before they leave."""
+"""Output of the service: public answers, and the ledger, which is charged before their release."""

@@ -1,4 +1,4 @@
-"""How an announced intrusion comes onto the disk, once, before it takes effect."""
+"""Announced intrusions: stored once, before they take effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from panprivacy.errors import BudgetError, InputError
-from panprivacy.programs.counting import Counting
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.outgoing.records import Announcement, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
@@ -20,32 +20,32 @@ PACKED_BYTES = _COUNTS.size
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which announcements are about a state: those of its window, or since it was born.
+    """Scope of announcements about a state: its window, or the time since it was initialised.
 
     Args:
-        start: when the window began to be counted in which the state was born.
-        lasting: whether the state goes on from window to window.
+        start: start of the counting of the window in which the state was initialised.
+        lasting: whether the state continues from window to window.
     """
 
     start: datetime
     lasting: bool
 
     def holds(self, line: Announcement) -> bool:
-        """Whether a line is one of them."""
+        """Return whether a line is in this scope."""
         return line.start == self.start or (self.lasting and line.start > self.start)
 
 
 class Announcements:
-    """Announces intrusions to one stream, each once.
+    """Announcer of intrusions to one stream, each once.
 
-    A line of the store says that one was announced; then it takes effect. So a state of before the
-    line, which a crash brings back, is re-randomised for each line that it does not know. A line
-    that is there though its commit was reported as failed takes effect when it is asked for again.
+    A line of the store records the announcement; then it takes effect. So a state from before the
+    line, which a crash restores, is re-randomised for each line that it does not know. A line that
+    exists although its commit was reported as failed takes effect when it is requested again.
 
     Args:
         stream: name of the stream.
-        store: where the lines are.
-        scope: of the state with which it begins.
+        store: the store of the lines.
+        scope: the scope of the initial state.
     """
 
     def __init__(self, stream: str, store: ReleaseStore, scope: Scope) -> None:
@@ -53,27 +53,27 @@ class Announcements:
         self._before = self._seen = 0
 
     def begin(self, scope: Scope, counting: Counting) -> None:
-        """Know that a fresh state is counted from now on.
+        """Start counting a fresh state.
 
-        Announcements that there are of its window were made to a state that is gone. They are
-        spent, as those who looked saw a part of the window, and the fresh state needs none of them.
+        Existing announcements of its window were made to a state that is gone. They are spent, as
+        the intruders saw a part of the window, and the fresh state needs none of them.
         """
         self._scope, self._before, self._seen = scope, 0, 0
         if counting.guarantee.intrusions and not scope.lasting:
-            with suppress(StoreError):  # then it is re-randomised for them, which does no harm
+            with suppress(StoreError):  # then it is re-randomised for them, which is harmless
                 self._before = self._seen = self._stored(scope)
 
     def number(self, counting: Counting) -> int:
-        """How many were announced to the current window, as far as is known."""
-        return max(self._seen, self._before + counting.announced)
+        """Return the number of intrusions announced to the current window, as far as is known."""
+        return max(self._seen, self._before + counting.internals.memory.announced)
 
     def make(self, key: bytes, began: datetime, now: datetime, counting: Counting) -> Announcement:
-        """Announce one to what is counted.
+        """Announce one intrusion to the counted state.
 
         Args:
-            key: what its sender calls it; `find` knows it from now on.
-            began: when the current window began to be counted.
-            now: when it was announced.
+            key: idempotency key of the sender, for `find`.
+            began: start of the counting of the current window.
+            now: time of the announcement.
             counting: the state that was seen.
 
         Returns:
@@ -81,24 +81,24 @@ class Announcements:
 
         Raises:
             BudgetError: none is left. Nothing was changed.
-            StoreError: the store cannot be written to now. Ask again, with the same key.
+            StoreError: the store cannot be written to now. Call again with the same key.
         """
         self.take_effect(counting)
         number = next_number(self.number(counting), counting.guarantee.intrusions)
         line = Announcement(self._stream, began, number, digest_of(key), now)
-        with counting.announcing():  # what can fail in memory has not failed
+        with counting.internals.memory.announcing():  # nothing that can fail in memory is left
             self._store.announce(line)
         self._seen = number
         return line
 
     def take_effect(self, counting: Counting) -> None:
-        """Re-randomise what is counted for each line that it does not know."""
+        """Re-randomise the state for each line that it does not know."""
         self._seen = max(self._seen, self._stored(self._scope))
-        while self._before + counting.announced < self._seen:
+        while self._before + counting.internals.memory.announced < self._seen:
             counting.announce_intrusion()
 
     def find(self, key: bytes) -> Announcement | None:
-        """The line of a key; None if there is none.
+        """Return the line of a key; None if there is none.
 
         Raises:
             StoreError: the store cannot be read now.
@@ -106,19 +106,19 @@ class Announcements:
         return self._store.announcement(self._stream, digest_of(key))
 
     def is_of(self, line: Announcement) -> bool:
-        """Whether a line is about the state that is counted."""
+        """Return whether a line is about the counted state."""
         return self._scope.holds(line)
 
     def packed(self, counting: Counting) -> bytes:
-        """Since when how many were announced, how many of them to states that are gone."""
+        """Return the start of the scope, the announcements since, and how many to lost states."""
         since = (self._scope.start - _EPOCH) // timedelta(microseconds=1)
-        return _COUNTS.pack(since, self._before + counting.announced, self._before)
+        return _COUNTS.pack(since, self._before + counting.internals.memory.announced, self._before)
 
     def missing(self, packed: bytes) -> int:
-        """How many have been announced in all to the state that `packed` belongs to.
+        """Return the number of announcements in all to the state that `packed` belongs to.
 
         Raises:
-            InputError: the store has lost some of which the state knows, or `packed` is damaged.
+            InputError: the store has lost lines that the state knows, or `packed` is damaged.
             StoreError: the store cannot be read now.
         """
         start, made, before = _unpacked(packed)
@@ -130,18 +130,18 @@ class Announcements:
         return stored - before
 
     def unpack(self, packed: bytes) -> None:
-        """Take over what `packed` gave."""
+        """Restore the result of `packed`."""
         start, self._seen, self._before = _unpacked(packed)
         self._scope = Scope(start, self._scope.lasting)
 
     def _stored(self, scope: Scope) -> int:
-        if scope.lasting:  # numbered from window to window
+        if scope.lasting:  # numbered across windows
             return self._store.announced_since(self._stream, scope.start)
         return self._store.announced(self._stream, scope.start)
 
 
 def next_number(made: int, planned: int) -> int:
-    """The number of one more announcement, after so many to the same window.
+    """Return the number of the next announcement to the same window.
 
     Raises:
         BudgetError: none is left.
@@ -157,12 +157,12 @@ def next_number(made: int, planned: int) -> int:
 
 
 def digest_of(key: bytes) -> str:
-    """By which a line is found that was asked for under a key."""
+    """Return the digest by which the line of a key is found."""
     return hashlib.sha256(key).hexdigest()
 
 
 def _unpacked(packed: bytes) -> tuple[datetime, int, int]:
-    """Since when how many were announced, and how many of them to states that are gone."""
+    """Return the start of the scope, the announcements since, and how many to lost states."""
     since, made, before = _COUNTS.unpack(packed)
     with suppress(OverflowError):
         if 0 <= before <= made:

@@ -1,4 +1,4 @@
-"""What a window hands out in place of an answer: a sealed contribution, for `panprivacy merge`."""
+"""Output of a window in place of an answer: a sealed contribution, for `panprivacy merge`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from panprivacy.files import replace_file
-from panprivacy.programs.counting import Counting
-from panprivacy.sealing import seal
+from panprivacy.ground.files import replace_file
+from panprivacy.ground.sealing import seal
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.outgoing.records import StoreError
 
 NOTE = "sealed as a contribution, for panprivacy merge"
-"""In the release store, in place of a number."""
+"""Note in the release store, in place of a number."""
 
 _CHUNK_BYTES, _TAG_BYTES = 1 << 16, 16
-"""age seals so many bytes at a time, and adds so many to each."""
+"""Bytes that age seals at a time, and bytes that it adds to each."""
 _HEAD_BYTES = 1_024
-"""Of the head that age writes, with a random line in it, at most."""
+"""Maximum size of the header that age writes, with a random line in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contributions:
-    """Where the contributions of a stream go.
+class StreamContributions:
+    """Files for the contributions of a stream.
 
     Args:
-        folder: of their files.
+        folder: the folder of the files.
         stream: name of the stream.
         recipient: a public key of age, whose private half is not on this machine.
     """
@@ -36,35 +36,38 @@ class Contributions:
     recipient: str
 
     def of(self, began: datetime) -> Path:
-        """The file of the window that began to be counted then; no two windows have the same."""
+        """Return the file of the window whose counting began then; no two windows have the same."""
         moment = began.astimezone(UTC)
         second = f"{moment:%Y-%m-%dT%H-%M-%S}"
         part = f".{moment:%f}" if moment.microsecond else ""
         return self.folder / f"{self.stream}-{second}{part}Z.part"
 
     def sealed(self, counting: Counting, *, complete: bool) -> bytes:
-        """What was counted, which is counted no more; it was paid for before.
+        """Return the sealed contribution of a window and end its counting; it was paid for before.
 
         Args:
             counting: the statistics of the window.
             complete: whether the window was counted from its start to its end.
         """
-        parts = counting.parts("sums")
+        parts = counting.internals.contributions.parts("sums")
         packed = b"".join(part.under(complete=complete).packed() for part in parts)
         return seal(packed, self.recipient)
 
     def most_bytes(self, counting: Counting) -> int:
-        """The size of what `sealed` gives, at most; the statistics are wiped.
+        """Return the maximum size of the result of `sealed`; the statistics are wiped.
 
         Args:
             counting: statistics of the plan, which count nothing.
         """
-        plain = sum(len(part.under(complete=False).packed()) for part in counting.parts("sums"))
+        plain = sum(
+            len(part.under(complete=False).packed())
+            for part in counting.internals.contributions.parts("sums")
+        )
         counting.forget()
         return plain + _TAG_BYTES * (plain // _CHUNK_BYTES + 1) + _HEAD_BYTES
 
     def write(self, began: datetime, sealed: bytes) -> None:
-        """Have it on the disk when this returns.
+        """Write a contribution to the disk before this returns.
 
         Raises:
             StoreError: it cannot be written now; try again.

@@ -1,4 +1,4 @@
-"""Databases that a release store can be in: a file of SQLite, or a server of PostgreSQL."""
+"""Databases of a release store: a file of SQLite, or a server of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from panprivacy.service.outgoing.records import DatabaseError, StoreError
 
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 _SQLITE_PATIENCE: Final = {"timeout": 10}
-"""So many seconds a statement waits while another program writes."""
+"""Seconds that a statement waits while another program writes."""
 _SERVER_PATIENCE: Final = {"connect_timeout": 10, "tcp_user_timeout": 10_000}
-"""So long PostgreSQL may not answer, in seconds and in milliseconds."""
+"""Maximum time without an answer of PostgreSQL, in seconds and in milliseconds."""
 CREATING: Final = 0x70616E70
 """The advisory lock under which one process at a time creates tables on PostgreSQL."""
 _BEGIN: Final = {
@@ -36,7 +36,7 @@ _BEGIN: Final = {
 
 
 def checked(url: str) -> URL:
-    """The parts of a URL; where they are not what they seem, they are not shown."""
+    """Parse a URL, and check its parts; invalid parts are not shown."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -46,7 +46,7 @@ def checked(url: str) -> URL:
         message += "postgresql+psycopg://user:password@host/database"
         raise PlanError(message)
     if _is_sqlite(parsed):
-        # what is in memory is not durable
+        # memory is not durable
         is_path = parsed.database and not parsed.database.startswith((":", "file:"))
         if not is_path or parsed.host or parsed.username or parsed.query:
             message = "a store of SQLite needs the path of a file alone: sqlite:////folder/file"
@@ -62,18 +62,18 @@ def _is_sqlite(url: URL) -> bool:
 
 
 def sqlite_file(url: URL) -> Path | None:
-    """The file that a database is in; None for a server."""
+    """Return the file of a database; None for a server."""
     return Path(str(url.database)) if _is_sqlite(url) else None
 
 
-def shown(url: URL) -> str:
-    """The URL without anything that may be secret."""
+def sanitised(url: URL) -> str:
+    """Return the URL without anything that may be secret."""
     public = URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
     return public.render_as_string()
 
 
 def writing_engine(url: URL) -> tuple[Engine, OpenFile | None]:
-    """Connections to a database, opened when they are needed, and the file that it is in, if any.
+    """Return connections to a database, opened on demand, and its file, if any.
 
     Raises:
         PlanError: the driver is not installed.
@@ -89,7 +89,7 @@ def writing_engine(url: URL) -> tuple[Engine, OpenFile | None]:
 
 
 def read_only_engine(url: URL) -> Engine:
-    """Connections by which nothing can be written; `PlanError` without the driver."""
+    """Return connections that can write nothing; raise `PlanError` without the driver."""
     path = sqlite_file(url)
     if path is not None:
         creator = partial(_connected_to_read, path.absolute())
@@ -110,15 +110,15 @@ def _engine(url: URL, **given: Any) -> Engine:
 
 
 def _connected_to_read(path: Path) -> SQLiteConnection:
-    """A connection of one transaction to a file of SQLite.
+    """Open a connection of one transaction to a file of SQLite.
 
-    Where the log of changes is missing, SQLite makes one even to read. As that would be the
-    reader's, it could lock the writer out. But nobody writes then: the file is read as it lies.
+    If the log of changes is missing, SQLite creates one even to read. That would belong to the
+    reader, and could lock the writer out. But then nobody writes: the file is read as it is.
     """
     mode = "mode=ro"
     with suppress(OSError):
-        # Where there is a log, somebody has the file open. Then its header is not read: to close a
-        # file gives up the locks that other connections of this process hold on it.
+        # If there is a log, another process has the file open. Then its header is not read: closing
+        # a file releases the locks that other connections of this process hold on it.
         if not path.with_name(f"{path.name}-wal").exists():
             with path.open("rb") as file:
                 if file.read(20)[18:] == b"\2\2":
@@ -127,26 +127,27 @@ def _connected_to_read(path: Path) -> SQLiteConnection:
 
 
 class OpenFile:
-    """Notices that a file of SQLite is no longer the one that was opened.
+    """Watcher that notices if a file of SQLite is no longer the one that was opened.
 
-    A file that was deleted, or had another moved into its place, can be written to as before, but
-    nobody finds again what is written.
+    A file that was deleted, or was replaced by another, can be written to as before, but nobody
+    finds the written data again.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, path.with_name(f"{path.name}-wal")
-        self._known: _Found | None = None
+        self._known: _StoredFile | None = None
 
     def check(self, connection: Connection | None = None) -> None:
-        """Look at the file, and at the log of changes that a connection has open.
+        """Check the file, and the log of changes that a connection has open.
 
         Raises:
             StoreError: it was deleted, cut short or replaced.
         """
-        known, found = self._known, _find(self._path)  # in this order: another thread may do so
+        # in this order: another thread may do the same
+        known, found = self._known, _find(self._path)
         missing = known is not None and (found is None or found.file != known.file)
         cut = known is not None and found is not None and found.size < known.size
         if connection is not None:
@@ -161,19 +162,19 @@ class OpenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A file by its device and number, and how long it is."""
+class _StoredFile:
+    """A file by device and number, and its size."""
 
     file: tuple[int, int]
     size: int
 
 
-def _find(path: Path) -> _Found | None:
+def _find(path: Path) -> _StoredFile | None:
     try:
         status = path.stat()
     except OSError:
         return None
-    return _Found((status.st_dev, status.st_ino), status.st_size)
+    return _StoredFile((status.st_dev, status.st_ino), status.st_size)
 
 
 def _begin(connection: Connection) -> None:
@@ -184,9 +185,9 @@ def _begin(connection: Connection) -> None:
 
 
 def _set_up(connection: SQLiteConnection, _record: object) -> None:
-    """Let a commit of SQLite mean that it is on the disk, and a foreign key that it is checked."""
+    """Configure commits of SQLite to be durable, and foreign keys to be checked."""
     try:
-        with suppress(OperationalError):  # of two programs that set it at once, one does
+        with suppress(OperationalError):  # if two programs set it at once, one fails
             connection.execute("PRAGMA journal_mode=WAL").close()
         connection.execute("PRAGMA synchronous=FULL").close()
         connection.execute("PRAGMA foreign_keys=ON").close()
@@ -196,22 +197,22 @@ def _set_up(connection: SQLiteConnection, _record: object) -> None:
 
 
 def create_file(url: URL) -> None:
-    """Create a file of SQLite that its owner alone can read; SQLite's other files follow it."""
+    """Create a file of SQLite that only its owner can read; SQLite's other files follow it."""
     path = sqlite_file(url)
     if path is not None:
         with suppress(FileExistsError):
             path.touch(mode=0o600, exist_ok=False)
 
 
-def is_whole(connection: Connection) -> bool:
-    """Whether a file of SQLite has all its pages and they fit together; a server sees to itself."""
+def is_intact(connection: Connection) -> bool:
+    """Return whether a file of SQLite is complete and consistent; a server is trusted."""
     if connection.dialect.name != "sqlite":
         return True
     return bool(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() == "ok")
 
 
-def told(error: SQLAlchemyError) -> PanPrivacyError:
-    """One line about an error; further lines of a server may show values."""
+def database_error(error: SQLAlchemyError) -> PanPrivacyError:
+    """Return one line about an error; more lines of a server may show values."""
     cause = error.orig if isinstance(error, StatementError) else error
     if isinstance(cause, PanPrivacyError):
         return cause

@@ -22,7 +22,7 @@ _FORMULA: Final = re.compile(
     "[=+\\-@\t\r\n\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}"
     "\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}']"
 )
-"""First characters of texts that a spreadsheet may run, and the quote that keeps it from that."""
+"""First characters of texts that a spreadsheet may run, and the quote that prevents it."""
 _NUMBER: Final = re.compile(r"-(\d+|inf)", re.ASCII)
 _SCHEMA: Final = pa.schema(
     [pa.field(name, kind, nullable=name in NULLABLE) for name, (kind, _) in FIELDS.items()]
@@ -30,29 +30,30 @@ _SCHEMA: Final = pa.schema(
 
 
 def as_json(answers: Sequence[Published]) -> bytes:
-    """A list of objects with the fields of `Published`.
+    """Return a JSON list of objects with the fields of `Published`.
 
     Args:
         answers: of any streams.
 
     Returns:
-        UTF-8. Times are ISO 8601 with Z, infinity is the text "inf", and what is lost or does
-        not apply is null.
+        UTF-8. Times are ISO 8601 with Z, infinity is the text "inf", and lost or inapplicable
+        values are null.
     """
     rows = [{name: _plain(getattr(answer, name)) for name in _NAMES} for answer in answers]
     return json.dumps(rows, allow_nan=False).encode()
 
 
 def as_csv(answers: Sequence[Published]) -> bytes:
-    """A heading and a line for each answer.
+    """Return a CSV with a header and a line for each answer.
 
     Args:
         answers: of any streams.
 
     Returns:
-        UTF-8 as RFC 4180 has it. Cells are as in JSON, and empty for null. A text that a
-        spreadsheet might run as a formula has an apostrophe in front of it, and so has one that
-        begins with an apostrophe: a reader that removes the first apostrophe has what JSON has.
+        UTF-8, according to RFC 4180. Cells are as in JSON, and empty for null. A text that a
+        spreadsheet might run as a formula gets an apostrophe in front, and so does a text that
+        begins with an apostrophe: a reader that removes the first apostrophe gets the text of the
+        JSON.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
@@ -63,7 +64,7 @@ def as_csv(answers: Sequence[Published]) -> bytes:
 
 
 def as_parquet(answers: Sequence[Published]) -> bytes:
-    """A table with a typed column for each field of `Published`.
+    """Return a Parquet table with a typed column for each field of `Published`.
 
     Args:
         answers: of any streams.
@@ -82,14 +83,14 @@ WRITERS: Final[Mapping[str, Callable[[Sequence[Published]], bytes]]] = {
     "text/csv": as_csv,
     "application/vnd.apache.parquet": as_parquet,
 }
-"""What writes each media type; the first is for who does not ask."""
+"""Writer of each media type; the first is the default."""
 
 
 def preferred(accept: str | None, kinds: Iterable[str]) -> str | None:
-    """The media type that an `Accept` header likes best, the first of those it likes equally.
+    """Return the media type that an `Accept` header prefers, the first of equal ones.
 
     Args:
-        accept: what the header says; None if there is none. What cannot be read is left out.
+        accept: the header; None if there is none. Unreadable parts are ignored.
         kinds: media types without parameters.
 
     Returns:
@@ -110,7 +111,7 @@ def preferred(accept: str | None, kinds: Iterable[str]) -> str | None:
 
 
 def _cell(value: object) -> object:
-    """Return a value of JSON as CSV has it: no formula, whatever a group is called."""
+    """Return a JSON value as a CSV cell: never a formula, for any name of a group."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
@@ -119,7 +120,7 @@ def _cell(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """What JSON can hold of a field."""
+    """Return a value of a field that JSON can represent."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,7 +1,7 @@
-"""What a stream has released and nobody can see yet: it waits for a disk, or for the store.
+"""Outbox: releases of a stream that nobody can see yet, because they wait for a disk or the store.
 
-A release leaves once a checkpoint on the disk has it. So whoever goes on from that checkpoint
-publishes the same release, and what was seen is never made again.
+A release is published once a checkpoint on the disk contains it. So a service that resumes from
+that checkpoint publishes the same release, and no published release is made again.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from datetime import datetime
 from typing import Final
 
 from panprivacy.errors import PanPrivacyError
-from panprivacy.programs.counting import Counting
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.contributions import Contributions
+from panprivacy.service.outgoing.contributions import StreamContributions
 from panprivacy.service.outgoing.payment import Payment
-from panprivacy.service.outgoing.pending import Pending, Room
+from panprivacy.service.outgoing.pending import Pending, PendingSlot
 from panprivacy.service.outgoing.records import Entry, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
 PLACES: Final = 4
-"""Releases that may wait at the same time."""
+"""Maximum number of releases that may wait at the same time."""
 _FULL: Final = (
     f"{PLACES} answers wait for a checkpoint or the release store, and there is no room for more"
 )
 
 
 class Outbox:
-    """Has what was released published, one release after another.
+    """Outbox that publishes the releases of a stream, one after another.
 
     Args:
-        store: where answers and ledger are.
+        store: the store of answers and ledger.
         payment: pays for releases.
         room: the place of a release in the state.
-        contributions: where contributions go; None if answers stand in their place.
-        durable: whether a release waits for the checkpoint that has it.
-        now: when it is, in UTC.
+        contributions: the files of contributions; None if answers are published instead.
+        durable: whether a release waits for a checkpoint that contains it.
+        now: returns the time, in UTC.
     """
 
     def __init__(
         self,
         store: ReleaseStore,
         payment: Payment,
-        room: Room,
-        contributions: Contributions | None,
+        room: PendingSlot,
+        contributions: StreamContributions | None,
         now: Callable[[], datetime],
         settled: Callable[[bool], None],
         *,
@@ -58,7 +58,7 @@ class Outbox:
 
     @property
     def state_bytes(self) -> int:
-        """The size of `packed()`, however many wait."""
+        """Size of `packed()`, for any number of waiting releases."""
         return PLACES * self._room.size
 
     @property
@@ -68,12 +68,12 @@ class Outbox:
 
     @property
     def unkept(self) -> bool:
-        """Whether a release waits for a checkpoint that has it."""
+        """Whether a release waits for a checkpoint that contains it."""
         return self.unkept_since is not None
 
     @property
     def unkept_since(self) -> datetime | None:
-        """When the first release was made of those that no checkpoint has; None without any."""
+        """Time of the first release that no checkpoint contains; None without any."""
         made = [one.rows[0].released for one in self._waiting if self._durable and not one.kept]
         return min(made, default=None)
 
@@ -83,10 +83,10 @@ class Outbox:
         return len(self._waiting) >= PLACES
 
     def make_room(self) -> None:
-        """Have a place for one more release.
+        """Make room for one more release.
 
         Raises:
-            StoreError: there is none now.
+            StoreError: there is no room now.
         """
         if self.full:
             self.send()
@@ -94,7 +94,7 @@ class Outbox:
             raise StoreError(_FULL)
 
     def put(self, one: Pending) -> None:
-        """Have a release wait.
+        """Add a release to the waiting ones.
 
         Raises:
             PanPrivacyError: it does not fit its place; it is lost.
@@ -103,7 +103,7 @@ class Outbox:
         self._waiting.append(one)
 
     def send(self) -> None:
-        """Publish what may leave, or raise `StoreError`: then the rest still waits."""
+        """Publish the releases that are ready, or raise `StoreError`: then the rest still waits."""
         while self._waiting and (self._waiting[0].kept or not self._durable):
             one = self._waiting[0]
             one.outcome = self._published(one)
@@ -111,18 +111,18 @@ class Outbox:
             self._settled(one.outcome)
 
     def packed(self) -> bytes:
-        """All that wait, in places of one size."""
+        """Return all waiting releases, in places of one size."""
         self._handed = list(self._waiting)
         places = [*self._waiting, *(PLACES - len(self._waiting)) * [None]]
         return b"".join(map(self._room.packed, places))
 
-    def kept(self) -> None:
-        """Know that what `packed` gave last is on the disk."""
+    def mark_stored(self) -> None:
+        """Record that the last result of `packed` is on the disk."""
         for one in self._handed:
             one.kept = True
 
     def unpacked(self, packed: bytes, counting: Counting) -> list[Pending]:
-        """The releases that `packed` gave.
+        """Return the releases of a result of `packed`.
 
         Raises:
             InputError: it is damaged.
@@ -133,11 +133,11 @@ class Outbox:
         return [one for one in found if one is not None]
 
     def go_on_from(self, waiting: Sequence[Pending]) -> None:
-        """Have the releases wait that an earlier state has."""
+        """Restore the waiting releases of an earlier state."""
         self._waiting, self._handed = list(waiting), []
 
     def _published(self, one: Pending) -> bool:
-        """Publish one; False if it is lost."""
+        """Publish one release; return False if it is lost."""
         rows = [replace(row, released=self._now()) for row in one.rows]
         if one.sealed is not None and self._contributions is not None:
             if not self._payment.settle(one.lines, ()):
@@ -150,7 +150,7 @@ class Outbox:
 
 
 def settled(payment: Payment, lines: Sequence[Entry], rows: Sequence[Published]) -> bool:
-    """Have a release paid for and published, unless it is; False if another has its line.
+    """Pay for a release and publish it, unless it is; return False if another payer has its line.
 
     Raises:
         StoreError: the store cannot be used now; nothing is there, or all of it.

@@ -1,4 +1,4 @@
-"""How a release comes into the ledger, once, with its answers or before them."""
+"""Payment: a release is written to the ledger once, with its answers or before them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Protocol
 
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError
-from panprivacy.guarantee import Guarantee
+from panprivacy.privacy.coins import SystemCoins
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.service.outgoing.records import Entry, Promised, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.outgoing.tables import IDENTITY_BYTES
@@ -25,24 +25,24 @@ PACKED_BYTES = IDENTITY_BYTES + _LINE.size
 
 
 class Costing(Protocol):
-    """What is paid for: a `Counting`, or what stands for it where it is counted elsewhere."""
+    """Costs to be paid: a `Counting`, or a stand-in for a remote one."""
 
     @property
     def planned(self) -> int:
-        """How many releases the budget covers."""
+        """Number of releases that the budget covers."""
 
     @property
     def state_epsilon(self) -> Fraction:
-        """What the state costs, in nats."""
+        """Privacy loss of the state, in nats."""
 
     @property
     def release_epsilon(self) -> Fraction:
-        """What the next release costs."""
+        """Privacy loss of the next release, in nats."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A line of the ledger that is to be written, and how its writer knows it again."""
+    """A line of the ledger that is to be written, with the identifier of its writer."""
 
     line: tuple[datetime, int]
     payer: str
@@ -50,12 +50,12 @@ class _Attempt:
 
 
 class Payment:
-    """Pays for the releases of one stream, one after another.
+    """Payer for the releases of one stream, one after another.
 
     Args:
         stream: name of the stream.
-        store: where the ledger is.
-        guarantee: to the users of each window.
+        store: the store of the ledger.
+        guarantee: the privacy guarantee for the users of each window.
     """
 
     def __init__(self, stream: str, store: ReleaseStore, guarantee: Guarantee) -> None:
@@ -71,21 +71,22 @@ class Payment:
         number: int,
         payer: str | None = None,
     ) -> bool:
-        """Have the next release of a window in the ledger before it is made.
+        """Write the next release of a window to the ledger before it is made.
 
-        A line that is there though its commit was reported as failed is known by its payer. Any
-        other is of an earlier window, which began at the same time before the clock was set back,
-        or of another service that shares the ledger.
+        A line that exists although its commit was reported as failed is recognised by its payer.
+        Any other existing line is of another service that shares the ledger, or of a process that
+        went on from the same checkpoint.
 
         Args:
-            began: when the window began to be counted.
-            ends: when it ends.
-            counting: what is counted in it.
-            number: of the release.
-            payer: by whom the line is known, of `new_payer`; None if only this object needs to.
+            began: start of the counting of the window.
+            ends: end of the window.
+            counting: the statistics of the window.
+            number: number of the release.
+            payer: identifier of the payer, by `new_payer`; None if only this object needs to know
+                it.
 
         Returns:
-            Whether the release may be made; False if its line is there and not by this attempt.
+            Whether the release may be made; False if the line exists, by another attempt.
 
         Raises:
             StoreError: the ledger cannot be written to now, or not be read.
@@ -110,23 +111,23 @@ class Payment:
         return attempt.paid
 
     def use(self, began: datetime, number: int) -> str:
-        """Name the payer of a release that is made now: that of its line, if `make` has paid it."""
+        """Return the payer of a release made now: that of its line, if `make` has paid it."""
         attempt, self._attempt = self._attempt, None
         known = attempt is not None and attempt.line == (began, number)
         return attempt.payer if attempt is not None and known else new_payer()
 
     def settle(self, entries: Sequence[Entry], answers: Sequence[Published]) -> bool:
-        """Have a release in the ledger and its answers in the store, in one transaction.
+        """Write a release to the ledger and its answers to the store, in one transaction.
 
         Args:
-            entries: of `entries`.
-            answers: of the release; none if they follow.
+            entries: a result of `entries`.
+            answers: the answers of the release; empty if they follow.
 
         Returns:
-            Whether they are there; False if the line is there, and of another payer.
+            Whether they are there; False if the line exists, by another payer.
 
         Raises:
-            StoreError: the store cannot be used now. Call it again.
+            StoreError: the store cannot be used now. Call again.
             PanPrivacyError: the store refuses the answers. Nothing was written.
         """
         line = entries[-1]
@@ -138,7 +139,7 @@ class Payment:
         return paid
 
     def packed(self) -> bytes:
-        """Which store this is, and the line that was paid last: all of it public, of one size."""
+        """Return the identity of the store and the last paid line: all public, of one size."""
         if self._last is None:
             return self._store.identity + bytes(_LINE.size)
         began, number = self._last.line
@@ -155,16 +156,16 @@ class Payment:
             raise InputError(message)
 
     def unpack(self, packed: bytes) -> None:
-        """Take over what `packed` gave."""
+        """Restore the result of `packed`."""
         self._last = _last(packed)
 
     def _promise(self, lines: Sequence[Entry]) -> Promised | None:
-        """What the users of a window are promised, with its first line; None with later ones."""
+        """Return the promise to the users of a window for its first line; None for later lines."""
         first = lines[0]
         return None if first.number else Promised.of(self._stream, first.start, self._guarantee)
 
     def _is_there(self, attempt: _Attempt | None) -> bool:
-        """Whether a line is in the ledger as it was paid; without one, nothing is missing."""
+        """Return whether a line is in the ledger as it was paid; true if there is no attempt."""
         if attempt is None:
             return True
         return self._store.payer(self._stream, *attempt.line) == attempt.payer
@@ -178,15 +179,15 @@ def entries(
     payer: str,
     costs: tuple[Fraction, Fraction],
 ) -> list[Entry]:
-    """The lines of a release; the first one of a window pays for the state, too.
+    """Return the lines of a release; the first one of a window also pays for the state.
 
     Args:
         stream: name of the stream.
-        began: when the window began to be counted.
-        ends: when it ends.
-        number: of the release.
-        payer: by whom its lines are known.
-        costs: of the state, and of the release.
+        began: start of the counting of the window.
+        ends: end of the window.
+        number: number of the release.
+        payer: identifier of the payer.
+        costs: privacy loss of the state, and of the release.
     """
     state, release = costs
     priced = [(0, state)] if number == 1 else []
@@ -195,12 +196,12 @@ def entries(
 
 
 def new_payer() -> str:
-    """A random text by which whoever writes a line of the ledger knows it again."""
+    """Return a random text by which the writer of a ledger line recognises it."""
     return SystemCoins().key(PAYER_BYTES).hex()
 
 
 def _last(packed: bytes) -> _Attempt | None:
-    """The line that was paid last, as `Payment.packed` gave it."""
+    """Return the last paid line of a result of `Payment.packed`."""
     since, number, payer = _LINE.unpack(packed[IDENTITY_BYTES:])
     if not number:
         return None

@@ -1,8 +1,8 @@
 """A release that nobody can see yet, and the place for it in the state of its stream.
 
-The place has one size, whether a release waits in it or not: numbers of a fixed size for each
-answer that a release has, a table of notes, and room for a contribution. So neither whether one
-waits nor what it says shows in the size of a checkpoint.
+The place has one size, with or without a release: numbers of a fixed size for each answer of a
+release, a table of notes, and room for a contribution. So the size of a checkpoint shows neither
+whether a release waits nor its content.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError, PanPrivacyError
-from panprivacy.programs.counting import Counting
+from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.outgoing.payment import PAYER_BYTES, entries
 from panprivacy.service.outgoing.records import Entry, Moment, Published
 from panprivacy.service.outgoing.results import published
-from panprivacy.statistics.private import release_cost
 
 NUMBERS: Final = ("value", "low", "high", "estimate", "standard_error", "bias")
-"""Of a row: all that depends on what was counted, but for its note."""
+"""Fields of a row that depend on the counted data, except its note."""
 _FRONT: Final = struct.Struct(f"<Bqqqqq{PAYER_BYTES}s?Q")
-"""Whether one waits; its start, end, end of the window, number, number among those of its table;
-payer; whether it is complete; bytes of its contribution."""
+"""Layout: whether a release waits; its start, end, end of the window, number, number among those
+of its table; payer; whether it is complete; size of its contribution.
+"""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_NOTES: Final = 16
-"""Notes that the answers of one release to one question have, at most: `notes` knows three things
-to say of the range, one of which is nothing, and five of the noise."""
+"""Maximum number of notes of the answers of one release to one question: `notes` has three notes
+about the range, one of which is empty, and five about the noise.
+"""
 _NOTE_BYTES: Final = 384
-"""Of a note, at most."""
+"""Maximum size of a note."""
 _END: Final = b"\n"
 _ABSENT: Final = 0xFFFF
-"""In place of the number of a note: there is no such row."""
+"""Placeholder for the number of a note: there is no such row."""
 _DAMAGED: Final = "the state is damaged: no release waits like this"
 
 
@@ -47,12 +48,12 @@ class Pending:
     """A release that was made and is not published.
 
     Args:
-        lines: its lines of the ledger, its own the last.
-        rows: its answers, or what stands in their place.
-        place: its number among the releases of its table, by which its price is known.
-        sealed: its contribution; None where answers leave.
-        kept: whether a checkpoint on the disk has it.
-        outcome: whether it was published; None as long as it waits.
+        lines: its lines of the ledger, its own one last.
+        rows: its answers, or the rows in their place.
+        place: its number among the releases of its table, which determines its price.
+        sealed: its contribution; None if answers are published.
+        kept: whether a checkpoint on the disk contains it.
+        outcome: whether it was published; None while it waits.
     """
 
     lines: Sequence[Entry]
@@ -69,23 +70,25 @@ class Pending:
 
 
 def costs(counting: Counting, place: int) -> tuple[Fraction, Fraction]:
-    """What the state of a table and the release of that place cost.
+    """Return the privacy loss of the state of a table, and of the release of that number.
 
     Args:
         counting: a table of the same plan.
-        place: of the release among those of its table, from 1.
+        place: number of the release among those of its table, from 1.
     """
-    return counting.state_epsilon, release_cost(counting, place)
+    return counting.internals.releasing.state_epsilon, counting.internals.releasing.of_release(
+        place
+    )
 
 
-class Room:
-    """The place in a state for one release of a stream that waits.
+class PendingSlot:
+    """Place in a state for one waiting release of a stream.
 
     Args:
         stream: name of the stream.
-        counting: what is counted, or its like.
-        confidence: of all intervals.
-        sealed_bytes: of a contribution, at most; 0 where answers leave.
+        counting: the statistics, or similar ones.
+        confidence: confidence level of all intervals.
+        sealed_bytes: maximum size of a contribution; 0 if answers are published.
     """
 
     def __init__(
@@ -101,15 +104,15 @@ class Room:
 
     @property
     def size(self) -> int:
-        """Bytes of the place."""
+        """Size of the place in bytes."""
         each = len(NUMBERS) * 8 + 2
         return _FRONT.size + each * len(self._places) + self._notes_bytes + self._sealed_bytes
 
     def check(self, one: Pending) -> None:
-        """Refuse a release that does not fit.
+        """Check that a release fits.
 
         Raises:
-            PanPrivacyError: it has other answers than those of its plan, or they are longer.
+            PanPrivacyError: it has other answers than its plan, or longer ones.
         """
         if not one.rows or not self._places.keys() >= {_name(row) for row in one.rows}:
             message = "a release has other answers than its plan says; please report it"
@@ -120,7 +123,7 @@ class Room:
             raise PanPrivacyError(message)
 
     def packed(self, one: Pending | None) -> bytes:
-        """A release that fits, or that none waits: of one size."""
+        """Return a release that fits, or the absence of one, encoded in one size."""
         if one is None:
             return bytes(self.size)
         notes, row = _notes(one.rows), one.rows[0]
@@ -140,10 +143,10 @@ class Room:
         return front + body + text + sealed.ljust(self._sealed_bytes, b"\0")
 
     def unpacked(self, packed: bytes, counting: Counting) -> Pending | None:
-        """What `packed` was given.
+        """Return the release that `packed` encoded.
 
         Args:
-            packed: of the right size.
+            packed: bytes of the right size.
             counting: a table of the same plan.
 
         Raises:
@@ -158,7 +161,10 @@ class Room:
 
     def _unpacked(self, packed: bytes, counting: Counting) -> Pending:
         _, start, end, ends, number, place, payer, complete, sealed = _FRONT.unpack_from(packed)
-        if not 1 <= place <= number <= counting.planned or sealed > self._sealed_bytes:
+        if (
+            not 1 <= place <= number <= counting.internals.releasing.planned
+            or sealed > self._sealed_bytes
+        ):
             raise ValueError
         began, until, closes = map(_moment, (start, end, ends))
         moment = Moment(self._stream, began, until, number, complete, until)
@@ -170,7 +176,7 @@ class Room:
         )
 
     def _filled(self, body: bytes, rows: Sequence[Published]) -> Iterator[Published]:
-        """Rows with the numbers and notes of a body."""
+        """Yield rows with the numbers and notes of a body."""
         count = len(rows)
         numbers = np.frombuffer(body, "<f8", count * len(NUMBERS)).reshape(count, len(NUMBERS))
         at = numbers.nbytes
@@ -188,22 +194,25 @@ class Room:
             yield replace(row, **found, note=notes[note])
 
     def _blank(self, counting: Counting, moment: Moment) -> list[Published]:
-        """All rows that a release may have, without numbers: where it is lost, and where not."""
+        """Return all rows that a release may have, without numbers, lost or not."""
         rows = [
             row
-            for answers in (counting.unread(), counting.lost())
+            for answers in (
+                counting.internals.releasing.unread(),
+                counting.internals.releasing.lost(),
+            )
             for row in published(answers, counting, self._confidence, moment)
         ]
         return list({_name(row): row for row in rows}.values())
 
 
 def _name(row: Published) -> tuple[str, str, str, str | None]:
-    """What no other row of its release is called."""
+    """Return an identifier of the row that is unique within its release."""
     return row.statistic, row.question, row.arguments, row.group
 
 
 def _notes(rows: Sequence[Published]) -> Mapping[bytes, int]:
-    """The notes of rows, each once, and the place of each from 1."""
+    """Return the distinct notes of rows, with the place of each from 1."""
     found = dict.fromkeys(_encoded(row.note) for row in rows if row.note is not None)
     return {note: place for place, note in enumerate(found, 1)}
 

@@ -1,11 +1,11 @@
-"""What was released and what was spent, for programs that must not change it, as a dashboard."""
+"""Read-only access to published answers and the ledger, for programs such as a dashboard."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -14,8 +14,13 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Guarantee, PrivacyLoss
-from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
+from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
+from panprivacy.service.outgoing.databases import (
+    checked,
+    database_error,
+    read_only_engine,
+    sanitised,
+)
 from panprivacy.service.outgoing.records import (
     Announcement,
     Begun,
@@ -36,16 +41,16 @@ R = TypeVar("R", Announcement, Entry, Published)
 
 
 class ReleaseReader:
-    """The ledger and the answers, read beside the service that writes them.
+    """Reader of the ledger and the answers, beside the service that writes them.
 
     >>> reader = ReleaseReader("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
 
-    Guarantee: it changes nothing. It makes no file and no table, and the database refuses whatever
-    would write. What a service has committed is there at the next call.
+    Guarantee: it changes nothing. It creates no file and no table, and the database refuses every
+    write. Data that a service has committed is there at the next call.
     [tests/service/test_store.py]
 
     Threads may share a reader. It needs the right to read the file of SQLite and those beside it
-    that end in -wal and -shm, which take over the rights of the file; or `SELECT` on the tables.
+    that end in -wal and -shm, which inherit the rights of the file; or `SELECT` on the tables.
 
     Args:
         url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
@@ -61,46 +66,60 @@ class ReleaseReader:
         self._open(read_only_engine(checked(url)), self._check, "read")
 
     def released(self, stream: str, start: datetime) -> int:
-        """How many releases of a window were spent: the highest number, 0 if there is none."""
+        """Return the highest number of a spent release of a window; 0 if there is none."""
         lines = LEDGER.c
         return self._highest(lines.number, lines.stream == stream, lines.start == start)
 
     def released_since(self, stream: str, start: datetime) -> int:
-        """The highest number of a release of all windows from one on; 0 if there is none."""
+        """Return the highest release number of all windows since `start`; 0 if there is none."""
         lines = LEDGER.c
         return self._highest(lines.number, lines.stream == stream, lines.start >= start)
 
     def announced(self, stream: str, start: datetime) -> int:
-        """How many intrusions were announced to a window: the highest number, 0 without any."""
+        """Return the highest number of an intrusion announced to a window; 0 if there is none."""
         lines = ANNOUNCEMENTS.c
         return self._highest(lines.number, lines.stream == stream, lines.start == start)
 
     def announced_since(self, stream: str, start: datetime) -> int:
-        """The highest number of one that was announced to any window from one on; 0 without any."""
+        """Return the highest number of an intrusion announced since `start`; 0 if there is none."""
         lines = ANNOUNCEMENTS.c
         return self._highest(lines.number, lines.stream == stream, lines.start >= start)
 
     def seen_since(self, stream: str, start: datetime) -> set[datetime]:
-        """When the windows from one on began of which a look at the state was announced."""
+        """Return the starts of the windows since `start` with an announced look at the state."""
         lines = ANNOUNCEMENTS.c
         began = select(lines.start).where(lines.stream == stream, lines.start >= start)
         with self._transaction() as connection:
             return set(connection.scalars(began))
 
     def announcement(self, stream: str, key: str) -> Announcement | None:
-        """The announced intrusion of a key; None if there is none."""
+        """Return the announced intrusion of a key; None if there is none."""
         lines = ANNOUNCEMENTS.c
         found = _all(ANNOUNCEMENTS, Announcement).where(lines.stream == stream, lines.key == key)
         return next(iter(self._read(found, Announcement)), None)
 
     def starts(self, stream: str, end: datetime) -> set[datetime]:
-        """When the windows began that are in the ledger and end at some moment."""
+        """Return the starts of the windows in the ledger that end at `end`."""
         began = select(LEDGER.c.start).where(LEDGER.c.stream == stream, LEDGER.c.end == end)
         with self._transaction() as connection:
             return set(connection.scalars(began))
 
+    def unused_from(self, stream: str) -> datetime | None:
+        """The first moment after the windows that have a line; None if none has.
+
+        That is the end of the last answer of the last one, and in any case after its start.
+        """
+        lines, rows = LEDGER.c, ANSWERS.c
+        with self._transaction() as connection:
+            last = connection.scalar(select(func.max(lines.start)).where(lines.stream == stream))
+            if last is None:
+                return None
+            of_it = rows.stream == stream, rows.start == last
+            ended = connection.scalar(select(func.max(rows.end)).where(*of_it))
+        return max(last + timedelta(microseconds=1), ended or last)
+
     def answered(self, stream: str, start: datetime, end: datetime) -> bool:
-        """Whether a window has an answer of its end."""
+        """Return whether a window has an answer of its end."""
         found = select(ANSWERS.c.id).where(
             ANSWERS.c.stream == stream, ANSWERS.c.start == start, ANSWERS.c.end == end
         )
@@ -108,7 +127,7 @@ class ReleaseReader:
             return connection.scalar(found.limit(1)) is not None
 
     def has_answers(self, stream: str, start: datetime, number: int) -> bool:
-        """Whether a release has answers."""
+        """Return whether a release has answers."""
         found = select(ANSWERS.c.id).where(
             ANSWERS.c.stream == stream, ANSWERS.c.start == start, ANSWERS.c.number == number
         )
@@ -116,7 +135,7 @@ class ReleaseReader:
             return connection.scalar(found.limit(1)) is not None
 
     def payer(self, stream: str, start: datetime, number: int) -> str | None:
-        """Who wrote a line of the ledger; None if it is not there."""
+        """Return the payer of a line of the ledger; None if there is no such line."""
         written = select(LEDGER.c.payer).where(
             LEDGER.c.stream == stream, LEDGER.c.start == start, LEDGER.c.number == number
         )
@@ -131,17 +150,17 @@ class ReleaseReader:
         before: datetime | None = None,
         limit: int = 1_000,
     ) -> list[Published]:
-        """The newest answers, oldest first.
+        """Return the newest answers, oldest first.
 
-        What was published at one moment is not cut in two, even if that makes more than `limit`.
-        The page before this one therefore begins `before=page[0].released`, with nothing twice and
-        nothing left out; `since=page[-1].released` gives that last moment again and what followed.
+        Answers of one moment are not separated, even if that makes more than `limit`. The page
+        before this one therefore begins `before=page[0].released`, with nothing twice and nothing
+        missing; `since=page[-1].released` returns that last moment again and later answers.
 
         Args:
-            stream: of one stream; None for all.
+            stream: only answers of this stream; None for all.
             since: published at this moment or later.
             before: published before this moment.
-            limit: so many answers, and those published at the same moment as the oldest of them.
+            limit: number of answers, plus those published at the same moment as the oldest of them.
 
         Raises:
             StoreError: the database failed.
@@ -164,7 +183,7 @@ class ReleaseReader:
         return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
 
     def latest(self) -> list[Published]:
-        """The newest answer to each question: of each stream, statistic, question and group.
+        """Return the newest answer to each question: of each stream, statistic, question and group.
 
         Raises:
             StoreError: the database failed.
@@ -174,11 +193,11 @@ class ReleaseReader:
         return self._read(rows.order_by(ANSWERS.c.id), Published)
 
     def ledger(self, stream: str | None = None, since: datetime | None = None) -> list[Entry]:
-        """What was spent, by stream, window and number.
+        """Return the ledger, by stream, window and number.
 
         Args:
-            stream: of one stream; None for all.
-            since: of windows that began at this moment or later; None for all.
+            stream: only lines of this stream; None for all.
+            since: only windows that began at this moment or later; None for all.
 
         Raises:
             StoreError: the database failed.
@@ -191,7 +210,7 @@ class ReleaseReader:
         return self._read(lines, Entry)
 
     def begun(self, stream: str, since: datetime) -> list[Begun]:
-        """Windows that began at some moment or later, together where the same was promised.
+        """Return windows that began at `since` or later, grouped by equal promises.
 
         Raises:
             StoreError: the database failed.
@@ -212,16 +231,16 @@ class ReleaseReader:
             ] + _without_promise(connection, stream, since)
 
     def close(self) -> None:
-        """Close all connections, when no thread uses the store any more."""
+        """Close all connections, once no thread uses the store any more."""
         self._engine.dispose()
 
     def _open(self, engine: Engine, prepare: Callable[[], None], act: str) -> None:
-        """Begin with an engine; close it if the database is none that can be used.
+        """Set the engine; close it if the database cannot be used.
 
         Args:
-            engine: of the database.
-            prepare: has the tables there, or raises.
-            act: what whoever opens it must be allowed to do.
+            engine: the engine of the database.
+            prepare: checks or creates the tables, or raises.
+            act: the right that the caller needs.
         """
         self._engine = engine
         try:
@@ -236,7 +255,7 @@ class ReleaseReader:
         else:
             return
         self.close()
-        message = f"{shown(engine.url)} cannot be opened: {reason}; "
+        message = f"{sanitised(engine.url)} cannot be opened: {reason}; "
         message += f"mend the URL, or what it names: folder or server, and who may {act} there"
         raise PlanError(message)
 
@@ -245,7 +264,7 @@ class ReleaseReader:
             check_tables(connection)
 
     def _highest(self, number: Column[int], *wanted: ColumnElement[bool]) -> int:
-        """The highest number of the lines that are wanted; 0 if there is none."""
+        """Return the highest number of the matching lines; 0 if there is none."""
         with self._transaction() as connection:
             return connection.scalar(select(func.max(number)).where(*wanted)) or 0
 
@@ -255,23 +274,23 @@ class ReleaseReader:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        """A transaction; what fails in it is told without the statement and its parameters."""
+        """Open a transaction; its errors do not show the statement and its parameters."""
         try:
             with self._engine.execution_options(writes=writes).begin() as connection:
                 yield connection
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            raise told(error) from None
+            raise database_error(error) from None
 
 
 def _all(table: Table, record: type[R]) -> Select[Any]:
-    """Every row, its columns in the order of the fields."""
+    """Select every row, with columns in the order of the fields."""
     return select(*(table.c[field.name] for field in fields(record)))
 
 
 def _without_promise(connection: Connection, stream: str, since: datetime) -> list[Begun]:
-    """Windows of which the ledger has no promise: each loses all that it paid for."""
+    """Return windows without a promise in the ledger: each loses everything it paid for."""
     line, promise = LEDGER.c, PROMISES.c
     promised = select(promise.start).where(promise.stream == stream, promise.start >= since)
     paid = select(line.start, line.epsilon).where(

@@ -1,4 +1,4 @@
-"""What the release store keeps: lines of the ledger, and answers. All of it is public."""
+"""Records of the release store: lines of the ledger, and answers. All of them are public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from panprivacy.errors import PanPrivacyError
-from panprivacy.guarantee import Guarantee
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.frames import COLUMNS
 
 MOMENT = pa.timestamp("us", tz="UTC")
@@ -24,7 +24,7 @@ FIELDS: Mapping[str, tuple[pa.DataType, str]] = {
     **COLUMNS,
     "released": (MOMENT, "when it was published, in UTC"),
 }
-"""Of every row that leaves the service, with their meaning; the fields of `Published`."""
+"""Meaning of each field of a published row; the fields of `Published`."""
 
 NULLABLE = {
     *("end", "argument", "group", "value", "low", "high"),
@@ -33,15 +33,15 @@ NULLABLE = {
 
 
 class StoreError(PanPrivacyError):
-    """The database cannot be used now, as when its disk is full or its server is gone.
+    """The database cannot be used now, for example because its disk is full or its server is gone.
 
-    The store works again when the database does. Where this comes out of `spend`, the entries may
-    be in the ledger or not; nothing of theirs may be published.
+    The store works again when the database does. If `spend` raises this, the entries may be in the
+    ledger or not; none of their releases may be published.
     """
 
 
 class DatabaseError(StoreError):
-    """The database itself says so: its words are for the operator, and for no client."""
+    """An error by the database itself: its message is for the operator, and for no client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Entry:
 
     Args:
         stream: name of the stream.
-        start: when the count of the window began, in UTC.
-        end: when the window ends; None if the stream is not cut by a clock.
+        start: start of the counting of the window, in UTC.
+        end: end of the window; None if the stream is not cut by a clock.
         number: 0 for the state itself, k for the k-th release of the window.
-        epsilon: what this line costs, in nats.
-        payer: a random text by which whoever wrote the line knows it again.
+        epsilon: privacy loss of this line, in nats.
+        payer: a random text by which the writer of the line recognises it.
     """
 
     stream: str
@@ -67,14 +67,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What was promised to the users of a window when it was paid for.
+    """Promise to the users of a window, when it was paid for.
 
     Args:
         stream: name of the stream.
-        start: when the count of the window began, in UTC.
-        epsilon: the loss if somebody sees its state.
-        delta: of that loss, and of the loss if nobody does.
-        unseen: epsilon if nobody sees its state.
+        start: start of the counting of the window, in UTC.
+        epsilon: the loss if an intruder sees its state.
+        delta: delta of that loss, and of the loss if no intruder does.
+        unseen: epsilon if no intruder sees its state.
     """
 
     stream: str
@@ -85,19 +85,19 @@ class Promised:
 
     @classmethod
     def of(cls, stream: str, start: datetime, guarantee: Guarantee) -> Promised:
-        """What a guarantee promises of one window."""
+        """Return the promise of a guarantee about one window."""
         unseen = guarantee.unseen_loss.epsilon
         return cls(stream, start, guarantee.epsilon, guarantee.delta, unseen)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Windows that are in the ledger, and were promised the same.
+    """Windows in the ledger with equal promises.
 
     Args:
-        windows: how many there are.
-        seen: of how many of them a look at the state was announced.
-        promise: to the users of each of them.
+        windows: number of windows.
+        seen: number of them with an announced look at the state.
+        promise: the guarantee for the users of each of them.
     """
 
     windows: int
@@ -111,10 +111,10 @@ class Announcement:
 
     Args:
         stream: name of the stream.
-        start: when the count of the window began, in UTC.
-        number: k for the k-th of the window; of what goes on from window to window, of its life.
-        key: SHA-256 of the name that its sender gave it, in hexadecimal digits.
-        announced: when, in UTC.
+        start: start of the counting of the window, in UTC.
+        number: k for the k-th of the window; for a lasting state, of its life.
+        key: SHA-256 of the idempotency key of its sender, in hexadecimal digits.
+        announced: time of the announcement, in UTC.
     """
 
     stream: str
@@ -126,7 +126,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Which release of which window it is; `FIELDS` says what each field means."""
+    """Release of a window; `FIELDS` describes each field."""
 
     stream: str
     start: datetime
@@ -138,7 +138,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One answer of a release, as everyone may read it; `FIELDS` says what each field means."""
+    """One published answer of a release; `FIELDS` describes each field."""
 
     stream: str
     start: datetime

@@ -1,11 +1,11 @@
-"""From the answers of a release to the rows of the release store."""
+"""Conversion of the answers of a release to rows of the release store."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from panprivacy.guarantee import float_above
-from panprivacy.programs.counting import Counting
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.privacy.guarantee import float_above
 from panprivacy.service.outgoing.records import Moment, Published
 from panprivacy.statistics.release import Answers
 
@@ -13,15 +13,15 @@ from panprivacy.statistics.release import Answers
 def published(
     answers: Answers, counting: Counting, confidence: float, moment: Moment
 ) -> list[Published]:
-    """One row for each number of a release, and one for each answer that is lost.
+    """Return one row for each number of a release, and one for each answer that is lost.
 
     Args:
-        answers: by name.
-        counting: what they are of, or its like.
-        confidence: of all intervals.
-        moment: which release it is.
+        answers: the answers, by name.
+        counting: their statistics, or similar ones.
+        confidence: confidence level of all intervals.
+        moment: the release.
     """
-    costs = counting.release_costs(moment.number)
+    costs = counting.internals.releasing.costs(moment.number)
     return [
         Published(
             **{

@@ -1,8 +1,7 @@
-"""What was spent and what was published, in SQLite or PostgreSQL.
+"""Ledger and published answers, in SQLite or PostgreSQL.
 
-A release and its line of the ledger are written together or not at all: there is no number that was
-not paid for, and no crash between the two. Everything in here is public: no state, and no id of a
-user.
+A release and its line of the ledger are written together or not at all: no number is unpaid, even
+after a crash. Everything in here is public: no state, and no id of a user.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from panprivacy.service.outgoing.tables import (
 )
 
 _PROBE: Final = bytes(8_192)
-"""More than fits on a page of SQLite, so that a full disk is noticed."""
+"""More data than a page of SQLite, so that a full disk is noticed."""
 _REPLACED: Final = "another release store is in the place of the one that was opened: put it back"
 
 _Record = Announcement | Entry | Promised | Published
@@ -47,13 +46,12 @@ class ReleaseStore(ReleaseReader):
 
     >>> store = ReleaseStore("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
 
-    Guarantee: what `spend` and `settle` wrote is on the disk when they return, no line is spent
-    twice, and no answer is published without its line. A server of PostgreSQL keeps that promise
+    Guarantee: data that `spend` and `settle` wrote is on the disk when they return, no line is
+    spent twice, and no answer is published without its line. A server of PostgreSQL provides that
     with fsync on, as it is by default. [tests/service/test_store.py]
 
-    Threads may share a store. It reads as a `ReleaseReader` does. Where there are no tables it
-    creates them, with names that begin with `panprivacy_`. A new file of SQLite can be read by its
-    owner alone.
+    Threads may share a store. It reads like a `ReleaseReader`. It creates missing tables, with
+    names that begin with `panprivacy_`. A new file of SQLite can be read only by its owner.
 
     Args:
         url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
@@ -72,24 +70,26 @@ class ReleaseStore(ReleaseReader):
 
     @property
     def identity(self) -> bytes:
-        """A random number that no other store has."""
+        """A random number that is unique to this store."""
         return bytes.fromhex(self._identity)
 
     @property
     def is_new(self) -> bool:
-        """Whether its tables were not there before it was opened."""
+        """Whether its tables did not exist before it was opened."""
         return self._is_new
 
     def spend(self, entries: Sequence[Entry], promise: Promised | None = None) -> None:
         """Write lines of the ledger, all or none; they are durable when this returns.
 
         Args:
-            entries: what is paid for, before it is released.
-            promise: to the users of the window, with its first line; None with later ones.
+            entries: the lines to be paid, before anything is released.
+            promise: the promise to the users of the window, with its first line; None with later
+                ones.
 
         Raises:
-            BudgetError: a line of the same stream, start and number is there; nothing was spent.
-            StoreError: the database failed. Whether they were spent is not known; `released` tells.
+            BudgetError: a line of the same stream, start and number exists; nothing was spent.
+            StoreError: the database failed. It is unknown whether they were spent; `released` shows
+                it.
             InputError: a time without a time zone; nothing was spent.
         """
         message = "a release is paid for once, and one of these is in the ledger; nothing was spent"
@@ -97,14 +97,14 @@ class ReleaseStore(ReleaseReader):
         self._insert(BudgetError(message), (LEDGER, entries), (PROMISES, promises))
 
     def announce(self, line: Announcement) -> None:
-        """Write that an intrusion was announced; it is durable when this returns.
+        """Write an announced intrusion; it is durable when this returns.
 
         Args:
-            line: which one; it takes effect after that.
+            line: the announcement; it takes effect after that.
 
         Raises:
-            StoreError: the database failed, or another service wrote that line first. Whether it
-                is there is not known; `announcement` tells.
+            StoreError: the database failed, or another service wrote that line first. It is unknown
+                whether the line is there; `announcement` shows it.
             InputError: a time without a time zone; nothing was written.
         """
         message = "another service with this release store has announced one as well; come again"
@@ -114,12 +114,12 @@ class ReleaseStore(ReleaseReader):
         """Write answers, all or none.
 
         Args:
-            answers: of releases that were spent.
+            answers: answers of releases that were spent.
 
         Raises:
             PanPrivacyError: one has no line in the ledger, or was published before; nothing was
                 published.
-            StoreError: the database failed. Publishing them again does no harm.
+            StoreError: the database failed. Publishing them again is harmless.
             InputError: a time without a time zone; nothing was published.
         """
         message = "an answer is published once, and after it was spent; nothing was published"
@@ -133,26 +133,27 @@ class ReleaseStore(ReleaseReader):
     ) -> bool:
         """Write the lines of one release and its answers in one transaction, unless they are there.
 
-        Call it again with the same payer after an error: what was committed is not written again.
+        Call it again with the same payer after an error: committed lines are not written again.
 
         Args:
-            entries: what the release costs, of one payer; its own line is the last.
-            answers: of the release; none if they follow in another call.
-            promise: as for `spend`.
+            entries: the lines of the release, of one payer; its own line is the last.
+            answers: the answers of the release; empty if they follow in another call.
+            promise: see `spend`.
 
         Returns:
             Whether the line of the ledger is of this payer. If not, nothing was written.
 
         Raises:
             PanPrivacyError: a constraint forbids an answer; nothing was written.
-            StoreError: the database failed. Whether all was written, or nothing, is not known.
+            StoreError: the database failed. It is unknown whether everything or nothing was
+                written.
             InputError: a time without a time zone; nothing was written.
         """
         promises = [] if promise is None else [promise]
         paid: list[tuple[Table, Sequence[_Record]]] = [(LEDGER, entries), (PROMISES, promises)]
         try:
             return self._settle(entries[-1], paid, answers)
-        except IntegrityError:  # another process wrote the line in between: look at what is there
+        except IntegrityError:  # another process wrote the line in between
             pass
         try:
             return self._settle(entries[-1], paid, answers)
@@ -178,7 +179,7 @@ class ReleaseStore(ReleaseReader):
             return True
 
     def check_file(self) -> None:
-        """Look whether a file of SQLite is still there; it waits for nothing.
+        """Check that a file of SQLite is still there, without waiting.
 
         Raises:
             StoreError: it was deleted, cut short or replaced.
@@ -187,7 +188,7 @@ class ReleaseStore(ReleaseReader):
             self._file.check()
 
     def check(self) -> None:
-        """Write to the disk and take it back at once; a healthy store does it in milliseconds.
+        """Write to the disk and undo it at once; a healthy store takes milliseconds.
 
         Raises:
             StoreError: the store cannot be written to now.
@@ -203,7 +204,7 @@ class ReleaseStore(ReleaseReader):
             self._identity = str(connection.scalar(select(SCHEMA.c.identity)))
 
     def _insert(self, refusal: PanPrivacyError, *written: tuple[Table, Sequence[_Record]]) -> None:
-        """Insert all records or none; a refusal says that a constraint forbids one."""
+        """Insert all records or none; raise `refusal` if a constraint forbids one."""
         if not any(records for _, records in written):
             return
         try:
@@ -214,7 +215,7 @@ class ReleaseStore(ReleaseReader):
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A transaction that writes, in the store that was opened and in no other."""
+        """Open a transaction that writes, only in the store that was opened."""
         with self._transaction(writes=True) as connection:
             if connection.scalar(select(SCHEMA.c.identity)) != self._identity:
                 raise StoreError(_REPLACED)
@@ -222,7 +223,7 @@ class ReleaseStore(ReleaseReader):
 
 
 def _of(line: Entry, columns: Any) -> tuple[Any, ...]:
-    """That a row is of the release of a line."""
+    """Return the conditions that a row is of the release of a line."""
     return (
         columns.stream == line.stream, columns.start == line.start, columns.number == line.number
     )  # fmt: skip

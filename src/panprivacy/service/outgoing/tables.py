@@ -32,20 +32,20 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeDecorator
 
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
+from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.outgoing.databases import CREATING
 
 _VERSION: Final = 5
-"""Of the tables; whoever changes them counts on."""
+"""Version of the tables; increment it with each change."""
 _ADDED: Final = "estimate", "standard_error", "bias"
-"""Columns of answers that the version before did not have."""
+"""Columns of answers that the previous version did not have."""
 IDENTITY_BYTES: Final = 16
-"""Of the random number by which a store is told from any other."""
+"""Size of the random number that identifies a store."""
 
 
 class _Moment(TypeDecorator[datetime]):
-    """A moment in UTC to the microsecond; SQLite keeps it as text without a zone."""
+    """Moment in UTC to the microsecond; SQLite stores it as text without a zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -62,7 +62,7 @@ class _Moment(TypeDecorator[datetime]):
 
 
 class _Exact(TypeDecorator[Fraction]):
-    """A fraction as text, like 1/3."""
+    """Fraction stored as text, like 1/3."""
 
     impl = Text
     cache_ok = True
@@ -162,10 +162,10 @@ Index("panprivacy_answers_by_stream_and_time", ANSWERS.c.stream, ANSWERS.c.relea
 
 
 def create_tables(connection: Connection) -> bool:
-    """Create the tables, unless they are there, or bring them up to date; whether they are new.
+    """Create the tables, or bring existing ones up to date; return whether they are new.
 
     Raises:
-        PlanError: they are there in another version.
+        PlanError: they exist in another version.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(CREATING)))
@@ -180,9 +180,9 @@ def create_tables(connection: Connection) -> bool:
 
 
 def _upgrade(connection: Connection) -> None:
-    """Add the columns that tables of the version before lack; their answers have no numbers there.
+    """Add the columns that tables of the previous version lack; old answers have no numbers there.
 
-    It is a part of the transaction that opens the store, so that it is done as a whole or not.
+    This is part of the transaction that opens the store, so it is done completely or not at all.
     """
     if connection.scalar(select(SCHEMA.c.version)) != _VERSION - 1:
         return
@@ -193,7 +193,7 @@ def _upgrade(connection: Connection) -> None:
 
 
 def check_tables(connection: Connection) -> None:
-    """Raise `PlanError` unless the tables are there, in the version of this program."""
+    """Check that the tables exist, in the version of this program; raise `PlanError` if not."""
     if not inspect(connection).has_table(SCHEMA.name):
         message = "this database has no tables of a release store: `panprivacy serve` makes them, "
         message += "so start it first, or mend the URL"

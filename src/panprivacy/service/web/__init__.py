@@ -1,1 +1,1 @@
-"""HTTP: what is asked of the service, how much at once, and how it answers."""
+"""HTTP: requests to the service, their limits, and its answers."""

@@ -1,4 +1,4 @@
-"""Who answers requests: what can do without ASGI, and the application."""
+"""Answering of requests: by a fast path without ASGI, or by the application."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 _PIECE = 1 << 14
-"""Bytes of an answer that may wait to be sent; the rest waits for them."""
+"""Maximum bytes of an answer that wait to be sent; the rest waits for them."""
 
 
 class Waiting(Protocol):
     """A request that waits for its answer."""
 
     def cancel(self, msg: object = None) -> None:
-        """Have it answered now."""
+        """Make the request be answered now."""
 
 
 class Taker(Protocol):
-    """Answers requests that all have one head, without ASGI."""
+    """Handler of requests that all have the same head, without ASGI."""
 
     def take(self, body: bytearray, tell: Callable[[Response], None]) -> Waiting | None:
-        """Begin with a request whose body is there, and tell its answer later.
+        """Start a request whose body is complete, and pass its answer to `tell` later.
 
-        None for one that the application answers.
+        Return None for a request that the application must answer.
         """
 
 
-class Direct(Protocol):
-    """Says what can do without ASGI."""
+class FastPath(Protocol):
+    """Fast path that selects requests to handle without ASGI."""
 
     def taker(self, scope: Any) -> Taker | None:
-        """What answers requests with this head; None if the application does."""
+        """Return the handler of requests with this head; None if the application answers them."""
 
 
 class Answering:
-    """The transport of an application, which closes a connection in good order.
+    """The transport of an application, which closes a connection properly.
 
     Args:
-        transport: of the connection.
-        finish: closes it.
+        transport: the transport of the connection.
+        finish: closes the connection.
     """
 
     def __init__(self, transport: asyncio.Transport, finish: Callable[[], None]) -> None:
@@ -56,9 +56,10 @@ async def answered(
     receive: Any,
     send: Callable[[Any], Awaitable[None]],
 ) -> None:
-    """Answer a request, in pieces of which each waits until the one before has left.
+    """Answer a request in pieces, each of which waits until the previous one has been sent.
 
-    An answer says that the connection ends if the body of its request has not been read to the end.
+    An answer announces the end of the connection if the body of its request was not read
+    completely.
     """
 
     async def tell(message: Any) -> None:
@@ -76,12 +77,12 @@ async def answered(
     try:
         await app(scope, receive, tell)
     finally:
-        cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
-        scope["headers"].clear()  # uvicorn keeps them as long as the connection
+        cycle.body = bytearray()  # a part of the refused body; uvicorn stores it
+        scope["headers"].clear()  # uvicorn stores them as long as the connection
 
 
 def join_response(response: Response, headers: Iterable[tuple[bytes, bytes]], end: bytes) -> bytes:
-    """Return a response as it is sent, with further headers, and `end` after the last of them."""
+    """Return a response as it is sent, with additional headers, and `end` after the last one."""
     lines = [b"%s: %s\r\n" % pair for pair in (*headers, *response.raw_headers)]
     start = STATUS_LINE[response.status_code]
     return b"".join((start, *lines, end, b"\r\n", bytes(response.body)))

@@ -1,4 +1,4 @@
-"""The HTTP side: what can be sent, what can be asked, and who may."""
+"""HTTP interface: endpoints for sending and reading, with permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
 from panprivacy.service.served import Served
-from panprivacy.service.web.asked import Asked
+from panprivacy.service.web.asked import HttpRequest
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
 
@@ -36,16 +36,17 @@ _MOST_ROWS = 100_000
 _UPDATES = re.compile("/v1/streams/(?P<name>[^/]+)/updates")
 _OF_RELEASES = ["stream", "since", "before", "limit", "format"]
 _STOPS = "the service stops, and may have counted this: come again with the same Idempotency-Key"
+_NO_ROOM = "the service has too little memory now, and nothing of this was counted: come again"
 _IN_MEMORY, _ON_DISK = Response(status_code=202), Response(status_code=200)
 
 T = TypeVar("T")
 
 
 class Api:
-    """Answers requests.
+    """Endpoints of the service.
 
     Args:
-        engine: what counts.
+        engine: the engine of the service.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -54,11 +55,11 @@ class Api:
         self._troubles = Shared(lambda: self._ask(engine.troubles))
 
     def taker(self, scope: Scope) -> Batches | None:
-        """What takes the batches of requests with this head, if there is nothing else to it."""
+        """Return the handler of batches with this head; None to leave them to the application."""
         path = _UPDATES.fullmatch(scope["path"])
         if path is None or scope["method"] != "POST" or scope["query_string"]:
             return None
-        asked = Asked({**scope, "path_params": path.groupdict()}, _unasked)
+        asked = HttpRequest({**scope, "path_params": path.groupdict()}, _unasked)
         try:
             if asked.encoding() is not None:
                 return None
@@ -66,12 +67,12 @@ class Api:
         except Exception:  # noqa: BLE001 - the application finds it again, and says so
             return None
 
-    def _update(self, asked: Asked) -> tuple[Served, Sender, str, bytes | None]:
-        """For which stream a batch is, who sends it, its format and what it is called."""
+    def _update(self, asked: HttpRequest) -> tuple[Served, Sender, str, bytes | None]:
+        """Return the stream of a batch, its sender, its format and its id."""
         stream, token = self._stream(asked, Role.ingest)
         return stream, Sender(token, stream.name), asked.body_format(), asked.batch_id()
 
-    async def updates(self, asked: Asked) -> Response:
+    async def updates(self, asked: HttpRequest) -> Response:
         """Take in a batch."""
         stream, sender, kind, batch_id = self._update(asked)
         durable = asked.query("durable")
@@ -88,7 +89,7 @@ class Api:
                         await self.engine.bodies.count(stream, kind, body, batch_id, sender.token)
                     else:
                         await self._unpack(sender, encoding, body, (stream, kind, batch_id))
-            finally:  # also of a body that is cut off or too long
+            finally:  # also for a body that is incomplete or too long
                 self.engine.sweeper.soon()
             return _IN_MEMORY if durable != "1" else await self._on_disk(batch_id, came)
 
@@ -99,7 +100,7 @@ class Api:
         body: bytearray,
         batch: tuple[Served, str, bytes | None],
     ) -> None:
-        """Count what is in a compressed body, which is bounded like a body, and overwrite it."""
+        """Count the content of a compressed body, limited like a body, and overwrite the body."""
         stream, kind, batch_id = batch
         try:
             pieces = unpacked(encoding, body)
@@ -108,15 +109,16 @@ class Api:
         finally:
             overwrite(body)
 
-    async def release(self, asked: Asked) -> Response:
+    async def release(self, asked: HttpRequest) -> Response:
         """Make a release now."""
         stream, _ = self._stream(asked, Role.release)
         await self._ask(stream.release)
-        where = {"Location": f"/v1/releases?stream={stream.name}"}
+        # relative: a proxy may have the service at another path
+        where = {"Location": f"../../releases?stream={stream.name}"}
         return JSONResponse({"released": True}, 201, where)
 
-    async def announce(self, asked: Asked) -> Response:
-        """Take the word that somebody has seen the memory."""
+    async def announce(self, asked: HttpRequest) -> Response:
+        """Announce that somebody has seen the memory."""
         stream, _ = self._stream(asked, Role.announce)
         key = asked.batch_id()
         if key is None:
@@ -127,8 +129,8 @@ class Api:
         told = {"window_began": began, "number": made.number, "left": made.left}
         return JSONResponse({"stream": stream.name, **told})
 
-    async def releases(self, asked: Asked) -> Response:
-        """What was released."""
+    async def releases(self, asked: HttpRequest) -> Response:
+        """Return published answers."""
         name = asked.query("stream")
         self._allow(asked, Role.read, name)
         if name is not None and name not in self.engine.streams:
@@ -142,37 +144,37 @@ class Api:
         file = await self._ask(lambda: WRITERS[kind](answers()))
         return Response(file, headers={"Vary": "Accept"}, media_type=kind)
 
-    async def streams(self, asked: Asked) -> Response:
-        """Which streams there are, and what is promised to their users."""
+    async def streams(self, asked: HttpRequest) -> Response:
+        """Return the streams, and the guarantees for their users."""
         self._allow(asked, Role.read)
         self._check_restored()
         return JSONResponse([one.described() for one in self.engine.streams.values()])
 
-    async def metrics(self, asked: Asked) -> Response:
-        """Releases and health for Prometheus."""
+    async def metrics(self, asked: HttpRequest) -> Response:
+        """Return releases and health for Prometheus."""
         self._allow(asked, Role.read)
         kind = preferred(asked.accepted(), FORMATS) or "text/plain"
         troubles = await self._troubles.get()
         body = await self._ask(lambda: exposition(self.engine, troubles, kind))
         return Response(body, headers={"Content-Type": FORMATS[kind][1], "Vary": "Accept"})
 
-    async def health(self, asked: Asked) -> Response:
-        """Whether everything works; anybody may ask, and who may read is told why it does not."""
+    async def health(self, asked: HttpRequest) -> Response:
+        """Return whether everything works; the reasons need a token that may read."""
         troubles = await self._troubles.get()
         try:
             self._allow(asked, Role.read)
-        except Problem:  # the words of a database may name its host
+        except Problem:  # the message of a database may name its host
             troubles = dict.fromkeys(troubles, "a token that may read is told more")
         status = "waiting for restore" if self.engine.waiting else "troubled" if troubles else "ok"
         document = {"status": status, "version": VERSION, "troubles": troubles}
         return JSONResponse(document, 200 if status == "ok" else 503)
 
-    async def openapi(self, asked: Asked) -> Response:  # noqa: ARG002 - anybody may ask
-        """This interface, described."""
+    async def openapi(self, asked: HttpRequest) -> Response:  # noqa: ARG002 - anybody may ask
+        """Return the description of this interface."""
         return Response(_described(), media_type="application/json")
 
     async def _on_disk(self, batch_id: bytes | None, came: float) -> Response:
-        """The answer once the checkpoint holds a batch that was counted."""
+        """Return the answer once the checkpoint contains a batch that was counted."""
         trouble = await self.engine.on_disk(came)
         if trouble is not None:
             again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
@@ -180,8 +182,8 @@ class Api:
             raise Problem(503, reason, retry_after=1)
         return _ON_DISK
 
-    def _stream(self, asked: Asked, role: Role) -> tuple[Served, str]:
-        """The stream of a request whose sender may do this with it, and the name of its token."""
+    def _stream(self, asked: HttpRequest, role: Role) -> tuple[Served, str]:
+        """Return the stream of a permitted request, and the name of its token."""
         name = asked.path["name"]
         token = self._allow(asked, role, name)
         if name not in self.engine.streams:
@@ -190,13 +192,13 @@ class Api:
         return self.engine.streams[name], token
 
     def _check_restored(self) -> None:
-        """Refuse what is about windows that are not those of the checkpoint."""
+        """Refuse requests until the windows of the checkpoint are restored."""
         if self.engine.waiting:
             reason = "the service waits for its checkpoint to be restored"
             raise Problem(503, reason, retry_after=5)
 
-    def _allow(self, asked: Asked, role: Role, stream: str | None = None) -> str:
-        """The name of the token of a request that is let through."""
+    def _allow(self, asked: HttpRequest, role: Role, stream: str | None = None) -> str:
+        """Check the token of a request, and return its name."""
         try:
             return self.engine.tokens.check(asked.header("Authorization"), role, stream)
         except AccessError as error:
@@ -204,19 +206,19 @@ class Api:
             raise Problem(error.status, str(error), headers=headers) from None
 
     async def _ask(self, work: Callable[[], T]) -> T:
-        """Do what may wait for a disk or a database, in threads that no batch waits for."""
+        """Run work that may wait for a disk or a database, in threads that no batch waits for."""
         return await asyncio.get_running_loop().run_in_executor(self._askers, work)
 
 
 class Batches:
-    """Takes the batches of one sender that come whole, each in a request of its own.
+    """Handler of the complete batches of one sender, each in a request of its own.
 
     Args:
         engine: counts them.
-        stream: that they are for.
-        sender: of them.
+        stream: the stream of the batches.
+        sender: their sender.
         kind: their format.
-        batch_id: what their sender calls each of them.
+        batch_id: the id that their sender gives to each of them.
     """
 
     __slots__ = ("_allowed", "_batch_id", "_engine", "_kind", "_sender", "_stream")
@@ -229,24 +231,24 @@ class Batches:
         self._allowed = engine.tokens.edition
 
     def take(self, body: bytearray, tell: Callable[[Response], None]) -> Body | None:
-        """Begin to count a batch, and tell its sender what became of it.
+        """Start counting a batch, and pass the outcome to its sender.
 
         Returns:
-            What waits for that; None for a request that the application has to answer.
+            The waiting request; None for a request that the application must answer.
         """
         engine, size = self._engine, len(body)
         if engine.tokens.edition is not self._allowed:
             return None
         try:
-            engine.admission.hold_whole(self._sender, size)
+            engine.admission.hold_complete(self._sender, size)
         except Problem:
             return None
         engine.sweeper.soon()
-        told = partial(self._told, size, tell)
+        told = partial(self._finish, size, tell)
         token = self._sender.token
         return engine.bodies.put(self._stream, self._kind, body, self._batch_id, told, token)
 
-    def _told(
+    def _finish(
         self, size: int, tell: Callable[[Response], None], outcome: Outcome | BaseException | None
     ) -> None:
         self._engine.admission.give_back(self._sender, size)
@@ -255,12 +257,12 @@ class Batches:
 
 @cache
 def _described() -> bytes:
-    """This interface, described once: anybody may ask for it."""
+    """Return the description of this interface, computed once: anybody may request it."""
     return bytes(JSONResponse(document()).body)
 
 
 async def _unasked() -> Message:
-    """What a body comes through that is there already."""
+    """Receive for a request whose body is already complete."""
     raise ClientDisconnect
 
 
@@ -268,18 +270,18 @@ class Application(Router):
     """The ASGI application of a service.
 
     Attributes:
-        api: what it asks, for a protocol that can do without ASGI.
+        api: its endpoints, for a protocol with a fast path.
     """
 
     api: Api
 
 
 def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> Application:
-    """The ASGI application of a service.
+    """Return the ASGI application of a service.
 
     Args:
-        engine: what counts.
-        lifespan: what it does before its first request, and after its last one.
+        engine: the engine of the service.
+        lifespan: runs before its first request, and after its last one.
     """
     api = Api(engine)
     stream = "/v1/streams/{name}"
@@ -300,46 +302,52 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> App
 
 
 def response_to(error: BaseException) -> Response:
-    """What is said of a request that failed; never the words of what was not foreseen."""
-    if isinstance(error, Problem):
-        return error.response()
+    """Return the response to a failed request; it never quotes unexpected errors."""
+    return (error if isinstance(error, Problem) else _problem_of(error)).response()
+
+
+def _problem_of(error: BaseException) -> Problem:
+    """Return what to tell the sender of a failed request."""
     if isinstance(error, asyncio.CancelledError):  # the service has waited long enough
-        return Problem(503, _STOPS, retry_after=5).response()
+        return Problem(503, _STOPS, retry_after=5)
     if isinstance(error, InputError):
-        return Problem(400, str(error)).response()
+        return Problem(400, str(error))
     if isinstance(error, StoreError):
         reason = str(error)
-        if isinstance(error, DatabaseError):  # its words may name its host
+        if isinstance(error, DatabaseError):  # its message may name its host
             JOURNAL.error(Event.trouble, what="store", reason=reason)
             reason = "the database fails, and the journal says why: come again"
-        return Problem(503, reason, retry_after=5).response()
-    if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
-        return Problem(409, str(error)).response()
+        return Problem(503, reason, retry_after=5)
+    if isinstance(error, PanPrivacyError):  # no release is left, or the clock makes it
+        return Problem(409, str(error))
+    if isinstance(error, MemoryError):
+        JOURNAL.error(Event.trouble, what="memory", reason="a request was refused for want of it")
+        return Problem(503, _NO_ROOM, retry_after=1)
     kind = type(error).__name__
     JOURNAL.error(Event.request_failed, error=kind)
-    return Problem(500, f"failed with {kind}; please report it").response()
+    return Problem(500, f"failed with {kind}; please report it")
 
 
 class Resource:
-    """What is at a path.
+    """Resource at a path.
 
     Args:
-        method: that it takes.
+        method: the method that it accepts.
         endpoint: answers requests.
-        query: names of the parameters that a query may have; None for any, which mean nothing.
+        query: names of the permitted query parameters; None to permit and ignore any.
     """
 
     def __init__(
         self,
         method: str,
-        endpoint: Callable[[Asked], Awaitable[Response]],
+        endpoint: Callable[[HttpRequest], Awaitable[Response]],
         query: Sequence[str] | None = None,
     ) -> None:
         self._endpoint, self._query = endpoint, query
         self.methods = {"GET": ("GET", "HEAD")}.get(method, (method,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever becomes of it."""
+        """Answer a request, whether it succeeds or fails."""
         try:
             response = await self._answer(scope, receive)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it may quote an id
@@ -353,7 +361,7 @@ class Resource:
             allowed = ", ".join(self.methods)
             reason = f"this path takes {allowed}"
             raise Problem(405, reason, headers={"Allow": allowed})
-        asked = Asked(scope, receive)
+        asked = HttpRequest(scope, receive)
         if self._query is not None:
             asked.check_query(self._query)
         return await self._endpoint(asked)

@@ -1,4 +1,4 @@
-"""What a request asks for: its headers, query and body, each thing said once."""
+"""Parsed request: its headers, query and body; repeated values are refused."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from urllib.parse import parse_qs
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
+from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.incoming.unpacking import ENCODINGS
 from panprivacy.service.outgoing.exports import WRITERS, preferred
-from panprivacy.sources import MEDIA_TYPES
 
 _CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
 _MOST_PARAMETERS = 20
 _BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
 
 
-class Asked:
-    """A request as an application sees it.
+class HttpRequest:
+    """A request to an endpoint.
 
     Args:
-        scope: of ASGI.
-        receive: of ASGI.
+        scope: the ASGI scope.
+        receive: the ASGI receive function.
 
     Attributes:
-        path: what the path names.
+        path: the parameters of the path.
     """
 
     __slots__ = ("_headers", "_query_string", "_receive", "path")
@@ -42,7 +42,7 @@ class Asked:
         self._query_string: bytes = scope["query_string"]
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The body, in pieces.
+        """Yield the body, in pieces.
 
         Raises:
             ClientDisconnect: it ends too early.
@@ -57,26 +57,26 @@ class Asked:
                 yield piece
 
     def header(self, name: str) -> str | None:
-        """The value of a header that may be given once."""
+        """Return the value of a header that may be given once."""
         given = self._headers.get(name.lower().encode())
         return None if given is None else _only([one.decode("latin-1") for one in given], name)
 
     def accepted(self) -> str:
-        """All that Accept says."""
+        """Return the complete Accept header."""
         return b",".join(self._headers.get(b"accept", [])).decode("latin-1")
 
     def query(self, name: str) -> str | None:
-        """The value of a query parameter."""
+        """Return the value of a query parameter."""
         return _only(self._query().get(name, []), name)
 
     def check_query(self, known: Collection[str]) -> None:
-        """Refuse query parameters that mean nothing: they may be misspelt."""
+        """Refuse unknown query parameters: they may be misspelt."""
         if self._query_string and not self._query().keys() <= {*known}:
             takes = f"takes {', '.join(known)}" if known else "takes none"
             raise Problem(400, f"there is no such query parameter: this path {takes}")
 
     def _query(self) -> dict[str, list[str]]:
-        """The values of each query parameter."""
+        """Return the values of each query parameter."""
         query = self._query_string.decode("latin-1")
         try:
             return parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
@@ -84,7 +84,7 @@ class Asked:
             raise Problem(400, f"a query has {_MOST_PARAMETERS} parameters at most") from None
 
     def encoding(self) -> str | None:
-        """How the body is compressed, one of `ENCODINGS`; None if it is not."""
+        """Return the compression of the body, one of `ENCODINGS`; None if it is not compressed."""
         given = (self.header("Content-Encoding") or "identity").lower()
         if given not in ("identity", *ENCODINGS):
             reason = f"Content-Encoding must be {' or '.join(ENCODINGS)}, or left out"
@@ -92,7 +92,7 @@ class Asked:
         return None if given == "identity" else given
 
     def body_format(self) -> str:
-        """The format of the body, one of the values of `MEDIA_TYPES`."""
+        """Return the format of the body, one of the values of `MEDIA_TYPES`."""
         if (self.header("Transfer-Encoding") or "chunked").lower() != "chunked":
             raise Problem(501, "Transfer-Encoding must be chunked, and nothing else")
         media_type, _, parameters = (self.header("Content-Type") or "").lower().partition(";")
@@ -104,12 +104,12 @@ class Asked:
         return MEDIA_TYPES[media_type.strip()]
 
     def body_length(self) -> int | None:
-        """The length of the body, if the sender tells it."""
+        """Return the length of the body, if the sender declares it."""
         given = self.header("Content-Length")
         return None if given is None else int(given)
 
     def batch_id(self) -> bytes | None:
-        """What the sender calls the batch."""
+        """Return the sender's id of the batch."""
         given = self.header("Idempotency-Key")
         if given is None:
             return None
@@ -118,7 +118,7 @@ class Asked:
         return given.encode()
 
     def answer_format(self) -> str:
-        """The media type of the answers that are asked for."""
+        """Return the media type of the requested answers."""
         asked = self.query("format")
         if asked is None:
             kind = preferred(self.accepted(), WRITERS)
@@ -131,7 +131,7 @@ class Asked:
         return names[asked]
 
     def whole(self, name: str, default: int, most: int) -> int:
-        """A query parameter from 1 to `most`."""
+        """Return a query parameter from 1 to `most`."""
         given = self.query(name)
         if given is None:
             return default
@@ -141,7 +141,7 @@ class Asked:
         return int(given)
 
     def moment(self, name: str) -> datetime | None:
-        """A query parameter that is a time."""
+        """Return a query parameter that is a time."""
         given = self.query(name)
         if given is None:
             return None
@@ -154,7 +154,7 @@ class Asked:
 
 
 def _only(values: list[str], name: str) -> str | None:
-    """The value of what may be given once; of two, a proxy may have looked at the other one."""
+    """Return the only value; of two, a proxy may have used the other one."""
     if len(values) > 1:
         raise Problem(400, f"{name} is given more than once")
     return values[0] if values else None

@@ -1,4 +1,4 @@
-"""What all connections of a server share: who they are, and whose turn it is."""
+"""Shared state of all connections of a server: the set of them, and their turns."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ _PAUSE = 0.001
 
 
 class InOrder(OrderedDict[Any, None]):
-    """A set, the oldest member first."""
+    """Set ordered by insertion, the oldest member first."""
 
     def add(self, one: Any) -> None:
-        """Add a member behind the others, unless it is there."""
+        """Add a member at the end, unless it exists."""
         self[one] = None
 
     def discard(self, one: Any) -> None:
-        """Remove a member, if it is there."""
+        """Remove a member, if it exists."""
         self.pop(one, None)
 
     remove = discard
 
 
 class Flow(FlowControl):
-    """uvicorn's flow control, which an application cannot have read what must wait."""
+    """uvicorn's flow control, in which an application cannot resume reading that must wait."""
 
     _held = False
 
     def hold(self) -> None:
-        """Read nothing until `release`."""
+        """Stop reading until `release`."""
         self._held = True
         self.pause_reading()
 
     def release(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self._held = False
         self.resume_reading()
 
     def resume_reading(self) -> None:
-        """Read on, unless something waits."""
+        """Resume reading, unless it is held."""
         if not self._held:
             super().resume_reading()
 
 
 class Turns:
-    """A queue of connections with requests that were sent ahead: one goes on in a millisecond.
+    """Queue of connections with pipelined requests: one continues in a millisecond.
 
-    So who waits for answers does not wait for those who send many requests at once, however many
-    of them there are: those have a small part of the time.
+    So senders that wait for answers do not wait for senders that send many requests at once, for
+    any number of those: they have a small part of the time.
 
     Args:
-        later: calls a function after so many seconds, as `call_later` of a loop.
+        later: calls a function after a number of seconds, like `call_later` of a loop.
     """
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object] | None = None) -> None:
@@ -69,7 +69,7 @@ class Turns:
         self._waiting = InOrder()
 
     def add(self, go_on: Callable[[], None]) -> None:
-        """Have a connection go on when it is its turn; twice is once."""
+        """Schedule a connection to continue at its turn; adding it twice has no effect."""
         if not self._waiting:
             self._later(_PAUSE, self._next)
         self._waiting.add(go_on)
@@ -82,10 +82,10 @@ class Turns:
 
 
 class Uncounted(ServerState):
-    """uvicorn's state without the number of requests: where a request is an event, it counts.
+    """uvicorn's state without the number of requests: if a request is an event, that is a count.
 
     Attributes:
-        turns: of connections whose sender does not wait for answers.
+        turns: the queue of connections whose sender does not wait for answers.
     """
 
     total_requests = property(lambda _: 0, lambda _, __: None)
@@ -96,8 +96,8 @@ class Uncounted(ServerState):
         self.turns = Turns()
         self._joined: tuple[object, Response, bytes] | None = None
 
-    def sent(self, response: Response) -> bytes:
-        """A response on a connection that stays open; one without a body is joined once a second.
+    def response_bytes(self, response: Response) -> bytes:
+        """Return a response on an open connection; one without a body is joined once a second.
 
         uvicorn makes new headers each second, for the date.
         """
@@ -110,9 +110,9 @@ class Uncounted(ServerState):
         return found
 
     def check_readers(self) -> None:
-        """Cut some of the connections off whose senders have read nothing for a while.
+        """Close some of the connections whose senders have read nothing for a while.
 
-        Not all of them at once: those who come in their place take time as well.
+        Not all at once: the connections that replace them take time as well.
         """
         checks = [getattr(one, "cut_if_unread", None) for one in self.connections]
         found = (check() for check in checks if check is not None)  # a web socket has pings

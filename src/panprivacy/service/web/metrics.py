@@ -1,7 +1,7 @@
-"""What Prometheus may see: releases and health, and nothing that depends on the number of rows.
+"""Metrics for Prometheus: releases and health, and nothing that depends on the number of rows.
 
-The client library's own numbers of the process (time of the processor, memory, open files) grow
-with what comes in, so they are not here.
+The client library's own metrics of the process (processor time, memory, open files) grow with the
+number of rows, so they are not exported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
-from panprivacy.guarantee import float_above
+from panprivacy.privacy.guarantee import float_above
 from panprivacy.service.engine import Engine
 from panprivacy.service.outgoing.records import Published, StoreError
 from panprivacy.service.served import Served
@@ -28,15 +28,15 @@ FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
         "application/openmetrics-text; version=1.0.0; charset=utf-8",
     ),
 }
-"""What writes each media type, and its full name; the first is for who does not ask."""
+"""Writer of each media type, and its full name; the first is the default."""
 
 
 def exposition(engine: Engine, troubles: Iterable[str], kind: str = "text/plain") -> bytes:
-    """All metrics.
+    """Return all metrics.
 
     Args:
-        engine: what is asked.
-        troubles: what does not work at the moment.
+        engine: the engine of the service.
+        troubles: the current troubles.
         kind: one of `FORMATS`.
     """
     return FORMATS[kind][0](_Metrics(engine, troubles))
@@ -72,7 +72,7 @@ class _Metrics(Collector):
 
 
 def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
-    """The newest answers; those that are lost leave a gap."""
+    """Yield the newest answers; lost ones leave a gap."""
     value = _gauge("release_value", "the newest answer", _QUESTION)
     low = _gauge("release_low", "lower end of its interval", _QUESTION)
     high = _gauge("release_high", "upper end of its interval", _QUESTION)
@@ -90,12 +90,13 @@ def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
 
 
 def _losses(streams: Mapping[str, Served]) -> list[GaugeMetricFamily]:
-    """The promise of each stream, rounded up."""
+    """Return the guarantee of each stream, rounded up, and its conditions."""
     kinds = ["stream", "adjacency"]
     epsilon = _gauge("stream_epsilon", "loss in one window, in nats", kinds)
     delta = _gauge("stream_delta", "delta of that loss", kinds)
     year_epsilon = _gauge("stream_year_epsilon", "loss in a year if one window is seen", kinds)
     year_delta = _gauge("stream_year_delta", "delta of that loss", kinds)
+    info = _gauge("stream_info", "1 for each condition of that loss", [*kinds, "condition"])
     for name, stream in streams.items():
         promise = stream.guarantee
         _, year = promise.year(stream.config.window_seconds)
@@ -105,7 +106,9 @@ def _losses(streams: Mapping[str, Served]) -> list[GaugeMetricFamily]:
             (year_epsilon, year.epsilon), (year_delta, year.delta),
         ):  # fmt: skip
             gauge.add_metric(labels, float_above(bound))
-    return [epsilon, delta, year_epsilon, year_delta]
+        for condition in promise.conditions or ("",):
+            info.add_metric([*labels, condition], 1.0)
+    return [epsilon, delta, year_epsilon, year_delta, info]
 
 
 def _gauge(name: str, says: str, labels: list[str]) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI document, which tests hold against the application."""
+"""The interface as an OpenAPI document, which tests compare with the application."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from panprivacy._version import VERSION
+from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.outgoing.exports import WRITERS
 from panprivacy.service.outgoing.records import FIELDS, MOMENT, NULLABLE
-from panprivacy.sources import MEDIA_TYPES
 
 _Object = dict[str, Any]
 
@@ -32,7 +32,7 @@ _TYPES: dict[pa.DataType, _Object] = {
 
 
 def _property(name: str) -> _Object:
-    """One column of a row: its type and its meaning."""
+    """Return the schema of one column of a row: its type and its meaning."""
     kind, says = FIELDS[name]
     typed = _TYPES[kind]
     if name in NULLABLE:
@@ -50,7 +50,7 @@ def _answer(says: str, schema: _Object, *kinds: str) -> _Object:
 
 
 def _operation(name: str, says: str, answers: _Object, *problems: int, **more: Any) -> _Object:
-    """One thing that can be asked, what comes of it, and how it can fail."""
+    """Return one operation, its responses and its failures."""
     schema = {"$ref": "#/components/schemas/Problem"}
     failures = {
         str(status): _answer(_SAYS[status], schema, "application/problem+json")
@@ -121,6 +121,10 @@ _PROMISED: _Object = {
             **_BOUND,
             "description": "epsilon that a crash adds",
         },
+        "crash_again": {
+            **_BOUND,
+            "description": "epsilon that each crash but the first adds, without announcements",
+        },
         "year": {
             "type": "object",
             "description": "the loss of somebody in all windows of a year, if one is seen",
@@ -142,7 +146,7 @@ _BODIES: dict[str, _Object] = {
         "description": "One value or a list of values for each column, or a list of rows.",
     },
 }
-"""What a body of each format is; which columns it has is for the stream to say."""
+"""Schema of a body in each format; its columns depend on the stream."""
 _SAYS = {
     400: "The request is wrong; nothing was counted.",
     401: "No known token.",
@@ -233,7 +237,7 @@ _OPENAPI = _operation(
 
 
 def document() -> _Object:
-    """The OpenAPI 3.1 document of a service."""
+    """Return the OpenAPI 3.1 document of a service."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -241,6 +245,7 @@ def document() -> _Object:
             "version": VERSION,
             "description": "Takes in events, keeps noise, and serves what is released.",
         },
+        "servers": [{"url": ".."}],  # relative to this document, which a proxy may have anywhere
         "security": [{"token": []}],
         "paths": {
             "/v1/streams": {"get": _STREAMS},

@@ -1,14 +1,14 @@
-"""uvicorn's protocol, for a service that anybody may connect to and that counts no requests.
+"""uvicorn's protocol, for a service open to anybody that counts no requests.
 
-Most requests bring a small batch, whole at once. These are answered without ASGI and without a
-task; what takes longer, or has anything wrong with its head, goes to the application.
+Most requests contain a small batch, complete at once. These are answered without ASGI and without a
+task; a request that takes longer, or has an error in its head, goes to the application.
 
-A connection gives its sender so many seconds and bytes for a head, and for the rest of a body that
-nobody reads. What is no sound request gets an answer as well, and the connection is closed then.
+A connection allows its sender a number of seconds and bytes for a head, and for the rest of a body
+that is not read. An invalid request gets an answer as well, and then the connection is closed.
 
-Of requests that are sent ahead, one is parsed when the one before has its answer, and that answer
-has left. Until then nothing is read: at most what came in one piece waits, which is small before
-the sender has shown a token. Who reads nothing for some seconds is cut off.
+Of pipelined requests, one is parsed once the previous one has its answer, and that answer has been
+sent. Until then nothing is read: at most the data of one piece waits, which is small before the
+sender has shown a token. A sender that reads nothing for some seconds is cut off.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.web.answering import (
     Answering,
-    Direct,
+    FastPath,
     Taker,
     Waiting,
     answered,
@@ -40,23 +40,23 @@ from panprivacy.service.web.connections import Flow, Uncounted
 
 _HEAD_SECONDS = 10.0
 _REST_SECONDS = 5.0
-"""For the sender to read its answer before what it still sends meets a closed connection."""
+"""Seconds to read an answer before further data of the sender meets a closed connection."""
 _HEAD_BYTES = 1 << 14
 _UNPARSED_BYTES = 1 << 19
-"""More than comes at once, of which earlier requests may be a part."""
+"""Bound above the size of one piece, of which earlier requests may be a part."""
 _MOST_HEADERS = 100
 _UNREAD_SECONDS = 5.0
 MOST_CONNECTIONS = 1_800
-"""With more, the oldest idle one is closed."""
+"""Maximum number of connections; beyond it, the oldest idle one is closed."""
 _OTHER_FILES = 200
 """Descriptors that connections leave to everything else."""
 _SILENT = logging.getLogger("panprivacy.service.uvicorn")
-"""uvicorn writes tracebacks, and a line for each bad request."""
+"""Logger that drops uvicorn's tracebacks, and its line for each bad request."""
 _BUFFER = bytearray(1 << 18)
-"""What has just come, of any connection: the parser copies what it keeps before others come."""
+"""The newest data of any connection: the parser copies what it needs before more data comes."""
 _RECEIVED = memoryview(_BUFFER)
 _FIRST = _RECEIVED[: 1 << 12]
-"""Where heads come whose sender has shown no token yet: what is sent ahead waits in memory."""
+"""Buffer for heads of senders without a token so far: pipelined data waits in memory."""
 _ZEROS = memoryview(bytes(len(_RECEIVED)))
 _EMPTY_LINE = b"\r\n\r\n"
 _KEY = re.compile(rb"^idempotency-key\s*:", re.IGNORECASE | re.MULTILINE)
@@ -64,51 +64,51 @@ _SILENT.setLevel(logging.CRITICAL + 1)
 
 
 class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
-    """Bounds what a connection may take, and answers what is no request.
+    """Protocol that limits the resources of a connection, and answers invalid requests.
 
-    uvicorn waits for ever for the rest of a head, or of a body that was refused.
+    uvicorn waits without end for the rest of a head, or of a body that was refused.
 
     Args:
-        direct: answers what it can before the application is asked.
-        given: what uvicorn's protocols take.
+        direct: answers requests before the application, if it can.
+        given: arguments of uvicorn's protocols.
     """
 
     _timer: asyncio.TimerHandle | None = None
     _active: RequestResponseCycle | None = None
     _next: Any = None
-    """The application for a request that has not been begun, because its body may still come."""
+    """The application for a request that has not been started, as its body may be incomplete."""
     _fault: Problem | None = None
     _waiting: Waiting | None = None
-    """What `_taker` has taken."""
+    """The request that `_taker` has taken."""
     _taker: Taker | None = None
-    """What has taken the last request that came whole."""
+    """The handler of the last complete request."""
     _head = b""
     """The head of that one, if it came alone and nothing has come since."""
     _length = 0
-    """Of the whole request."""
+    """Size of the complete request."""
     _used = -math.inf
-    """When a request with that head was answered last, by the clock of the loop."""
+    """Time of the last answer to a request with that head, by the clock of the loop."""
     _in_head = False
     _deaf = False
     _head_bytes = 0
     _unparsed_bytes = 0
-    """Of the head that is under way, or of a trailer."""
+    """Unparsed bytes of the current head, or of a trailer."""
     _body_left = 0
-    """Bytes of a body that have not come, where its length is known."""
+    """Missing bytes of a body of known length."""
     _ahead = bytearray()
-    """What came behind a request that has no answer yet."""
+    """Pipelined data after a request that has no answer yet."""
     _at = 0
-    """Where the next request begins in it."""
+    """Start of the next request in it."""
     _is_known = False
     """Whether the sender has shown a token with which it may send."""
     _unread = 0
-    """Bytes that waited to be sent when that was looked at last."""
+    """Number of bytes that waited to be sent at the last check."""
     _unread_since = 0.0
 
     server_state: Uncounted
     flow: Flow
 
-    def __init__(self, *, direct: Direct, **given: Any) -> None:
+    def __init__(self, *, direct: FastPath, **given: Any) -> None:
         super().__init__(**given)
         self._direct = direct
 
@@ -118,11 +118,11 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         return self._active is None or self._active.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a head; if there are too many connections, in place of the oldest idle one."""
+        """Start a connection; with too many, close the oldest idle one."""
         self.logger = _SILENT
         super().connection_made(transport)
         self.flow = Flow(transport)
-        transport.set_write_buffer_limits(high=0)  # an answer has left, or it has not
+        transport.set_write_buffer_limits(high=0)  # an answer has been sent, or it has not
         self._expect_head()
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if len(self.connections) > min(MOST_CONNECTIONS, max(1, files - _OTHER_FILES)):
@@ -132,7 +132,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.connections.discard(oldest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Expect nothing any more."""
+        """End the connection, and forget its data."""
         self._stop_timer()
         self._forget_ahead()
         super().connection_lost(exc)
@@ -141,19 +141,19 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._forget_headers()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A sender that has sent its last request may still wait for the answer."""
+        """Return whether the connection stays open: a sender may still wait for its last answer."""
         waits = not (self.idle or self._in_head or self._deaf or self.cycle.more_body)
         if waits:
             self.cycle.keep_alive = False
         return waits
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - of any size
-        """Where to put what comes."""
+        """Return the buffer for new data."""
         is_large = not self._deaf and (self._is_known or self._body_left)
         return _RECEIVED if is_large else _FIRST
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in what came, and overwrite it."""
+        """Take in new data, and overwrite it."""
         with _RECEIVED[:nbytes] as data:
             try:
                 if not self._deaf and not self._is_taken_again(data):
@@ -162,7 +162,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                 data[:] = _ZEROS[:nbytes]
 
     def _received(self, data: memoryview) -> None:
-        """Take in what came, up to a request that has to wait for an answer, or for its turn."""
+        """Take in data, up to a request that has to wait for an answer, or for its turn."""
         size = len(data)
         end = 0 if self._must_take_turns(size) else self._take_in(_BUFFER, 0, size)
         if end < size:
@@ -171,13 +171,13 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._go_on_soon()
 
     def _must_take_turns(self, size: int) -> bool:
-        """Whether somebody who has shown no token sends several requests at once."""
+        """Return whether a sender without a token so far sends several requests at once."""
         if self._is_known or (self.cycle is not None and self.cycle.more_body):
             return False
         return _BUFFER.count(_EMPTY_LINE, 0, size) > 1
 
     def _take_in(self, source: bytearray, at: int, end: int) -> int:
-        """Parse requests until one has to be answered first; return where the next one begins."""
+        """Parse requests until one has to be answered first; return the start of the next one."""
         self._head, between, start = b"", self._is_between, at
         while at < end and not self._deaf:
             if self._must_answer:
@@ -195,14 +195,14 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     @property
     def _must_answer(self) -> bool:
-        """Whether a request came whole that has no answer, or one that has not left."""
+        """Whether there is a complete request without an answer, or with one that is not sent."""
         cycle = self.cycle
         if cycle is None or self._in_head or cycle.more_body:
             return False
         return self.flow.write_paused or not self.idle
 
     def _end_of_piece(self, source: bytearray, at: int, end: int) -> int:
-        """Where to stop parsing, so that two requests do not come at once.
+        """Return the end of the piece to parse, so that two requests are not parsed at once.
 
         All heads, and all bodies in chunks, end with an empty line.
         """
@@ -212,7 +212,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         return end if found < 0 else found + len(_EMPTY_LINE)
 
     def _check_head(self, size: int) -> None:
-        """Expect the rest of a head, of which so much came last; refuse one that is too long."""
+        """Expect the rest of a head, given the size of its newest part; refuse too long heads."""
         if self._in_head:
             self._expect_head()
             self._unparsed_bytes += size
@@ -222,7 +222,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._expect_head()
 
     def go_on(self) -> None:
-        """Take in what was sent ahead, as far as that goes."""
+        """Take in pipelined data, as far as possible."""
         if self._deaf or self.transport.is_closing() or self._must_answer:
             return
         self._at = self._take_in(self._ahead, self._at, len(self._ahead))
@@ -231,12 +231,12 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.flow.release()
 
     def _forget_ahead(self) -> None:
-        """Overwrite what was sent ahead; it is done with."""
+        """Overwrite and drop pipelined data."""
         self._ahead[:] = bytes(len(self._ahead))
         self._ahead, self._at = bytearray(), 0
 
     def _go_on_soon(self) -> None:
-        """Go on with what was sent ahead: a sender who has shown a token need not wait its turn."""
+        """Schedule pipelined data: a sender who has shown a token need not wait its turn."""
         if not self._ahead:
             return
         self._unset_keepalive_if_required()
@@ -247,25 +247,25 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.server_state.turns.add(self.go_on)
 
     def on_response_complete(self) -> None:
-        """Go on with what was sent ahead."""
+        """Continue with pipelined data."""
         super().on_response_complete()
         self._go_on_soon()
 
     def resume_writing(self) -> None:
-        """Go on: the answer has left."""
+        """Continue: the answer has been sent."""
         super().resume_writing()
         self._unread = 0
         self._go_on_soon()
 
     def cut(self) -> None:
-        """Close the connection at once; what has not left is not waited for."""
+        """Close the connection at once, without waiting for data to be sent."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
 
     def cut_if_unread(self) -> bool:
-        """Cut the connection off if nothing of what waits has left for a while; whether it was."""
+        """Cut the connection off if no waiting data was sent for a while; return whether so."""
         waits, now = self.transport.get_write_buffer_size(), self.loop.time()
         if waits != self._unread or not waits:
             self._unread, self._unread_since = waits, now
@@ -280,11 +280,11 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         return self.idle and not self._in_head and not (self.cycle and self.cycle.more_body)
 
     def _remember(self, data: memoryview) -> None:
-        """Keep the head of a request that came whole and alone, until something else comes.
+        """Store the head of a request that came complete and alone, until something else comes.
 
-        A head with an Idempotency-Key never comes twice.
-        That nothing follows its body is known from where its head ends: at its first empty line,
-        where all lines end as they should.
+        A head with an Idempotency-Key never comes twice. The end of its head shows that nothing
+        follows its
+        body: the head ends at its first empty line, if all its lines end correctly.
         """
         head = bytes(data[: len(data) - self._length])
         lines = head.count(b"\r\n")
@@ -294,17 +294,17 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._head, self._length = head, len(data)
 
     def _forget_headers(self) -> None:
-        """Leave nothing of a request that has its answer: an Idempotency-Key names a batch."""
+        """Forget all headers of an answered request: an Idempotency-Key names a batch."""
         if not self._head:
             self._taker = None
             if self.headers:  # None before the first request
                 self.headers.clear()
 
     def _is_taken_again(self, data: memoryview) -> bool:
-        """Take a request that differs from the last one in its body alone; False if this is none.
+        """Take a request that differs from the last one only in its body; else return False.
 
-        The parser would read the same head in the same way. A head has a token in it, so that the
-        comparison takes as long wherever they differ.
+        The parser would read the same head in the same way. A head contains a token, so the
+        comparison takes constant time.
         """
         cycle, size = self._active, len(self._head)
         if not size or len(data) != self._length or cycle is None or not cycle.response_complete:
@@ -329,13 +329,13 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take in a header; one that comes after the body is left out."""
+        """Take in a header; one that comes after the body is ignored."""
         if self._in_head:
             self._measure(name + value, 431)
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Expect a body, which the application times."""
+        """Expect a body, whose time the application limits."""
         self._in_head = False
         self._stop_timer()
         lengths = [value for name, value in self.headers if name == b"content-length"]
@@ -366,27 +366,27 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Begin with a request that is there whole."""
+        """Start a request that is complete."""
         super().on_message_complete()
         self._begin()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the protocol of web sockets, where the server has one."""
+        """Pass the connection to the protocol of web sockets, if the server has one."""
         super().handle_websocket_upgrade()
         self._deaf = True
         self.transport.set_write_buffer_limits()
         self.flow.release()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Leave out what follows a request that asked for another protocol."""
+        """Ignore data after a request for another protocol."""
         self._deaf = True
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
-        """Answer what could not be parsed."""
+        """Answer data that could not be parsed."""
         self._refuse(self._fault or Problem(400, "this is no sound request of HTTP/1.1"))
 
     def finish(self) -> None:
-        """Close the connection; an answer to a request that is still being sent is read first."""
+        """Close the connection; let a sender that is still sending read its answer first."""
         self._stop_timer()
         if self.cycle is not None and not self.cycle.more_body and not self._deaf:
             self.transport.close()
@@ -404,7 +404,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._begin()
 
     def _begin(self) -> None:
-        """Begin with the request that is next, with as much of it as there is."""
+        """Start the next request, with the data received so far."""
         cycle, app, self._next = self._active, self._next, None
         if app is None or cycle is None:
             return
@@ -413,12 +413,12 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._taker, self._length = self._direct.taker(cycle.scope), len(cycle.body)
             self._is_known |= self._taker is not None
             if whole and self._take(cycle, cycle.body):
-                cycle.body = bytearray()  # that one is overwritten by who counts it
+                cycle.body = bytearray()  # the new owner of that one overwrites it
                 return
         self._ask(cycle, app)
 
     def _take(self, cycle: RequestResponseCycle, body: bytearray) -> bool:
-        """Begin with a request that can do without ASGI; False if it cannot."""
+        """Start a request on the fast path; return False if it cannot be."""
         if self._taker is not None:
             self._waiting = self._taker.take(body, partial(self._answer, cycle))
         if self._waiting is None:
@@ -427,7 +427,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         return True
 
     def _answer(self, cycle: RequestResponseCycle, response: Response) -> None:
-        """Answer a request that was begun here."""
+        """Answer a request of the fast path."""
         self.tasks.discard(self._waiting)
         self._waiting = None
         cycle.response_started = cycle.response_complete = True
@@ -437,10 +437,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.finish()
             cycle.on_response()
             return
-        self.transport.write(self.server_state.sent(response))
+        self.transport.write(self.server_state.response_bytes(response))
         if self.timeout_keep_alive_task is None:
             cycle.on_response()
-        else:  # nothing else has come since that was set
+        else:  # no more data has come since that was set
             self._used = self.loop.time()
             self._go_on_soon()
 
@@ -455,15 +455,15 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.timeout_keep_alive_task = again
 
     def _write(self, response: Response) -> None:
-        """The last response of a connection."""
+        """Write the last response of a connection."""
         end = b"connection: close\r\n"
         self.transport.write(join_response(response, self.server_state.default_headers, end))
 
     def _ask(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Have the application answer."""
+        """Pass the request to the application."""
         answering = Answering(self.transport, self.finish)
         cycle.transport = answering  # type: ignore[assignment]
-        if cycle.scope["http_version"] == "1.0":  # does not know what to do with a 100
+        if cycle.scope["http_version"] == "1.0":  # a 100 is unknown there
             cycle.waiting_for_100_continue = False
         super()._start_asgi_task(cycle, partial(answered, cycle, app))
 
@@ -478,14 +478,14 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         raise problem
 
     def _refuse(self, problem: Problem) -> None:
-        """Answer what is no request, or close once the one under way has its answer."""
+        """Answer an invalid request, or close once the current one has its answer."""
         self._deaf = True
         active = self._active
         if active is not None and not self.idle:
             if self._in_head or active is not self.cycle or not active.more_body:
                 active.keep_alive = False
                 return
-            active.disconnected = True  # it is its own body that cannot be read on
+            active.disconnected = True  # its own body cannot be read any further
             active.message_event.set()
         self._write(problem.response())
         self.finish()

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.decoders.intervals import (
+from panprivacy.tables.decoders.blocks import CroppedModel
+from panprivacy.tables.decoders.intervals import (
     Floats,
     Measuring,
     margin_beside,
@@ -26,14 +26,10 @@ from panprivacy.decoders.intervals import (
     noise_quantiles,
     score_interval,
 )
-from panprivacy.decoders.levels import level_shares
+from panprivacy.tables.decoders.levels import level_shares
 
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon there is no noise that a float can hold."""
-
-_CAUTION = 2.0
-"""What collisions hide weighs twice as much as noise of that size: most of an error is then noise,
-whatever users do, and the largest root mean square is within 3 % of the least."""
 
 _CANDIDATES = 2_048
 _UNLIKELY = 8.0
@@ -45,7 +41,7 @@ class SharedCellsModel(CroppedModel):
     """The sum over cells that users share; how users meet in cells varies."""
 
     @property
-    def _kept(self) -> float:
+    def _unsampled_share(self) -> float:
         """Nothing: states of cells are no sample of states that stay as they are."""
         return 0.0
 
@@ -76,7 +72,7 @@ class HashedCroppedModel(SharedCellsModel):
         return CroppedModel.deviation(self, least) * self._slope(least)
 
     def bias(self, truth: ArrayLike) -> Floats:
-        """By how much what collisions hide may differ from the middle."""
+        """Return the bound on the bias by collisions, as a distance from the middle."""
         most, least = np.asarray(truth, float), self._least(truth)
         bias: Floats = np.maximum(self._between(most) - most, most - self._between(least))
         return bias
@@ -87,14 +83,14 @@ class HashedCroppedModel(SharedCellsModel):
         return least
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """From the lowest sum over cells to the largest over users; infinite if all are full."""
+        """Return the interval of the sum over users; its end is infinite if all levels are full."""
         twice = 2 * self.limit
         cells = min(-twice * math.expm1(-estimate / twice), self.limit)
         over_cells = self._over_cells
         low, _ = over_cells.interval(cells, confidence)
         bias = (low + self.limit * math.expm1(-low / self.limit)) / 2
         part = margin_beside(bias, float(over_cells.deviation(cells)), confidence)
-        low, high = over_cells.ends(cells, confidence, part)
+        low, high = over_cells.interval_at(cells, confidence, part)
         full = high >= self.limit
         return low, math.inf if full else -self.limit * math.log1p(-high / self.limit)
 
@@ -104,7 +100,7 @@ class HashedCroppedModel(SharedCellsModel):
         return -twice * np.log1p(-np.minimum(cells, self.limit) / twice)
 
     def _slope(self, cells: Floats) -> Floats:
-        """By how much `_between` moves with the sum over cells."""
+        """Return the slope of `_between` in the sum over cells."""
         return 1 / (1 - cells / (2 * self.limit))
 
     @property
@@ -119,9 +115,9 @@ class LevelledCroppedModel(Measuring):
     """The sum of `min(state, tau)`, from the noised number of cells that count in each level.
 
     A cell whose users add up to `a` counts with probability
-    `absent + contrast * min(a, tau)/tau`; no state is below 0. A level is weighted by how much its
-    count says, after the noise and twice what collisions may hide, whose bias is then at most 0.7
-    of the predicted error.
+    `absent + contrast * min(a, tau)/tau`; no state is below 0. The weights of the levels make the
+    largest mean squared error smallest, over noise and all that collisions may hide. `bias` bounds
+    what collisions do to the mean of an answer.
 
     Args:
         levels: number of levels.
@@ -143,7 +139,7 @@ class LevelledCroppedModel(Measuring):
 
     @property
     def limit(self) -> float:
-        """From so large a sum on the last level is crowded too, and no level tells it any more."""
+        """The largest sum that can be estimated: above it the last level is crowded too."""
         return self.tau * self.cells_per_level * 2.0 ** (self.levels - 1)
 
     def estimate(self, ones: ArrayLike) -> float:
@@ -196,7 +192,7 @@ class LevelledCroppedModel(Measuring):
         return _over(np.sqrt((weights**2 * noise).sum(axis=-1)), weights * slope)
 
     def bias(self, truth: ArrayLike) -> Floats:
-        """By how much collisions may move the mean."""
+        """Return how far collisions may move the mean: `sum w hidden / sum w slope`."""
         weights, slope, _, hidden = self._weighted(np.asarray(truth, float))
         return _over((weights * hidden).sum(axis=-1), weights * slope)
 
@@ -207,12 +203,12 @@ class LevelledCroppedModel(Measuring):
         return float((weights**2).sum()) * self.noise_variance / total if total else 1.0
 
     def _weighted(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """By how much each level's count moves an estimate, and what that rests on."""
+        """Return the weight, slope, variance and half-width of each level's count."""
         _, slope, noise, hidden = self.parts(truth)
-        return slope / (noise + (_CAUTION * hidden) ** 2), slope, noise, hidden
+        return _best_weights(slope, noise, hidden), slope, noise, hidden
 
     def parts(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Of each level's count: the middle of its mean, that one's slope, variance, half-width."""
+        """Return each level's middle of the mean count, its slope, variance and half-width."""
         cells = self.cells_per_level
         rate = level_shares(self.levels) / (self.tau * cells)
         load = truth[..., None] * rate
@@ -234,15 +230,34 @@ class LevelledCroppedModel(Measuring):
         return np.maximum(-np.expm1(-load) - beyond, 0)
 
 
+def _best_weights(slope: Floats, noise: Floats, hidden: Floats) -> Floats:
+    """Return the weights of levels for which the largest mean squared error is smallest.
+
+    An estimate with weights `w` has the variance `sum w**2 noise / (sum w slope)**2`, and a bias of
+    at most `sum w hidden / sum w slope`. The minimum is at `w = max(slope - price hidden, 0)/noise`
+    with `price = sum w hidden`. A sum of positive parts is the largest sum over any subset, so the
+    price is the largest price of a subset. That one holds the levels with the largest ratios of
+    slope to hidden, which are the last ones.
+
+    [docs/guarantees/decoding.md]
+    """
+    last_first = (..., slice(None, None, -1))
+    gained = np.cumsum((hidden * slope / noise)[last_first], axis=-1)
+    paid = np.cumsum((hidden**2 / noise)[last_first], axis=-1)
+    price = (gained / (1 + paid)).max(axis=-1, keepdims=True)
+    weights: Floats = np.maximum(slope - price * hidden, 0) / noise
+    return weights
+
+
 def _over(score: Floats, slopes: Floats) -> Floats:
-    """By how much a score moves the estimate; infinite where no level tells."""
+    """Return the change of the estimate by a score; infinite where no level is informative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(score / slopes.sum(axis=-1), nan=math.inf, posinf=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class _Curves:
-    """What a model expects of counts, for many sums.
+class _SumCurves:
+    """The expected counts of a model, for many sums.
 
     Args:
         truths: the sums, from 0.
@@ -261,19 +276,19 @@ class _Curves:
     shares: Floats
 
     def score(self, counts: Floats) -> Floats:
-        """By how much the counts are above what each sum lets expect, weighted."""
+        """Return the weighted excess of the counts over their expectation for each sum."""
         return ((counts - self.middle) * self.weights).sum(axis=-1)
 
 
 @functools.lru_cache(maxsize=16)
-def _curves(model: LevelledCroppedModel) -> _Curves:
+def _curves(model: LevelledCroppedModel) -> _SumCurves:
     beyond = model.limit * (1 - 1e-9)  # at the limit itself no level has a weight
     truths = np.concatenate(([0.0], np.geomspace(model.tau / 64, beyond, _CANDIDATES)))
     middle, slope, noise, hidden = model.parts(truths)
-    weights = slope / (noise + (_CAUTION * hidden) ** 2)
+    weights = _best_weights(slope, noise, hidden)
     variance = (weights**2 * noise).sum(axis=-1)
     output = (weights**2).sum(axis=-1) * model.noise_variance
-    return _Curves(
+    return _SumCurves(
         truths,
         middle,
         weights,
@@ -284,7 +299,7 @@ def _curves(model: LevelledCroppedModel) -> _Curves:
 
 
 def _crossing(truths: Floats, score: Floats, near: int) -> float:
-    """Where the score falls through 0, beside a candidate."""
+    """Return the zero of the score next to a candidate."""
     before = near if score[near] > 0 else near - 1
     if before < 0 or before == len(truths) - 1:
         return float(truths[near])

@@ -13,18 +13,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.cells.law import Law
-from panprivacy.cells.modular import ModularCells
-from panprivacy.cells.protocol import Table
-from panprivacy.decoders.intervals import Floats, Measured
-from panprivacy.decoders.separate import SeparateModel
-from panprivacy.planning.request import noise_variance
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.incidence.decoder import SharedModel
 from panprivacy.statistics.incidence.estimates import Estimates
 from panprivacy.statistics.incidence.linear_queries import States
 from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.cells.modular import ModularCells
+from panprivacy.tables.cells.protocol import Table
+from panprivacy.tables.decoders.intervals import Floats, Measured
+from panprivacy.tables.decoders.separate import SeparateModel
+from panprivacy.tables.planning.request import noise_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class DecompoundedPlan(Cropped):
         return 2
 
     def model(self, epoch: int) -> DecompoundedModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
         shared = SharedModel(self.law, epoch, self.cells)
         states = States(self.law.modulus, self.bound, signed=False)
         noise = noise_variance(self.sensitivity(epoch), self.split.budget)
@@ -152,11 +152,11 @@ class DecompoundedPlan(Cropped):
     apart = True
 
     def joint_model(self, epoch: int, tables: int) -> SeparateModel:
-        """What the histograms of several tables say."""
+        """Return the estimate model of the histograms of several tables."""
         return SeparateModel(self.model(epoch), tables)
 
     def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
-        """How a release is made after `epoch` announced intrusions."""
+        """Return the reading of a release after `epoch` announced intrusions."""
         return DecompoundedReading(self, epoch)
 
 
@@ -167,11 +167,11 @@ class DecompoundedReading(CountReading):
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         plan: Any = self.plan
         return plan.law.modulus
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """How many counters hold each value."""
+        """Return the number of counters that hold each value."""
         counts: NDArray[np.int64] = cells.histogram(table)
         return counts

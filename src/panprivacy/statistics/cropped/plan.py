@@ -8,21 +8,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Levelled
-from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.law import outside
-from panprivacy.cells.modular import BlockCells
-from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.decoders.separate import SeparateModel
-from panprivacy.planning.blocks import block_chances
-from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import address_in
-from panprivacy.statistics.block_plans import BlockPlan
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import ScoredPlan, Tents
+from panprivacy.statistics.soft.block_plans import BlockPlan
+from panprivacy.statistics.soft.scored_plans import ScoredPlan, Tents
+from panprivacy.tables.addressing import Addressing, Levelled
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells.law import outside
+from panprivacy.tables.cells.modular import BlockCells
+from panprivacy.tables.decoders.blocks import CroppedModel
+from panprivacy.tables.decoders.separate import SeparateModel
+from panprivacy.tables.planning.blocks import block_chances
+from panprivacy.tables.planning.regret import grid
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.planning.universe import address_in
 
 MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
@@ -30,7 +31,7 @@ MOST_SHARING = 4
 
 @dataclass(frozen=True, slots=True)
 class Cropped(CountPlan):
-    """What all plans of a cropped sum have, however it is read.
+    """The common part of all plans of a cropped sum, whatever its reading.
 
     Args:
         tau: where states are cropped.
@@ -53,23 +54,23 @@ class Cropped(CountPlan):
 
     @property
     def measure(self) -> str:
-        """What errors are told as a share of, in words."""
+        """The quantity that relative errors refer to, in words."""
         ranged = isinstance(self.expected, tuple)
         return "the sum" if ranged else "the largest sum, tau times all users"
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         return f"how much have all users done, if nobody counts for more than {self.tau:,}?"
 
     @property
     def unit(self) -> str:
-        """What answers count."""
+        """The unit of answers."""
         return f"sum, at most {self.tau:,} of each user"
 
     @property
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
         return Name("", "cropped_sum", (("tau", self.tau),))
 
     @property
@@ -122,7 +123,7 @@ class ScoredCroppedPlan(Cropped, ScoredPlan):
 
     @property
     def full(self) -> int:
-        """Who counts in full counts for tau."""
+        """The score of a user who counts in full: tau."""
         return self.tau
 
 
@@ -144,7 +145,7 @@ class CroppedPlan(Cropped, BlockPlan):
 
     @property
     def signed(self) -> bool:
-        """With a cell each, states below 0 count by their distance from 0.
+        """Whether states below 0 count by their distance from 0: with a cell for each user.
 
         Blocks have no direction; but below 0 users of one cell would take from one another.
         """
@@ -168,7 +169,7 @@ class CroppedPlan(Cropped, BlockPlan):
 
     @property
     def counted(self) -> tuple[Fraction, Fraction]:
-        """How often a cell counts: least, and most."""
+        """The smallest and largest probability that a cell counts."""
         return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
@@ -182,13 +183,13 @@ class CroppedPlan(Cropped, BlockPlan):
         return self.levels
 
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
+        """Return the addressing of a user's cell."""
         if self.universe is None:
             return Levelled(self.levels, self.cells // self.levels, key)
         return address_in(self.universe, self.cells, key)
 
     def model(self, epoch: int) -> CroppedModel | LevelledCroppedModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
         chances = block_chances(self.chosen, self.tau, self.split.budget, epoch)
         noise = self.split.noise_variance
         if isinstance(self.expected, tuple):
@@ -200,12 +201,22 @@ class CroppedPlan(Cropped, BlockPlan):
         return CroppedModel(self.universe, self.cells, self.tau, *chances, noise)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """The remarks about the bias of an answer by collisions, where users share cells."""
+        if self.universe is not None:
+            return ()
+        truths = grid(*self.planned) if self.error_points else np.array([self.largest])
+        share = float((self.model(self.request.intrusions).bias(truths) / truths).max())
+        what = "the sum" if self.error_points else "the largest sum"
+        return (f"collisions move the mean of an answer by at most {share:.2g} times {what}",)
+
+    @property
     def apart(self) -> bool:  # type: ignore[override]
-        """Of hashed users: what collisions hide depends on how many there are in a table."""
+        """Whether tables are read separately: collision bias depends on the users of a table."""
         return self.universe is None
 
     def joint_model(self, epoch: int, tables: int) -> CroppedModel | SeparateModel:
-        """What the counts of several tables of other users say."""
+        """Return the estimate model of counts of several tables of disjoint users."""
         model = self.model(epoch)
         if self.apart or not isinstance(model, CroppedModel):
             return SeparateModel(model, tables, hides=True)

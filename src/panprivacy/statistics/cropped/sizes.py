@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
-from typing import Annotated
+from math import isfinite
+from typing import Annotated, TypeVar
 
-from panprivacy._parse import Users
-from panprivacy.cells.difference_sets import DifferenceSet
+import numpy as np
+
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.blocks import (
+from panprivacy.ground.parsing import Users
+from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.common_sizes import CounterCells, CounterMemory, PerhapsUniverse
+from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
+from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
+from panprivacy.statistics.incidence.sizes import IncidenceSizes
+from panprivacy.statistics.records import Sizes, learned_bound, learned_users, whole
+from panprivacy.statistics.soft.block_plans import best_plan, refused
+from panprivacy.statistics.soft.scored_plans import Rise, best_tents
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.decoders.intervals import Floats
+from panprivacy.tables.planning.blocks import (
     MOST_ANNOUNCED,
     MOST_BOUND,
     block_chances,
@@ -19,17 +29,12 @@ from panprivacy.planning.blocks import (
     default_reach,
     too_small,
 )
-from panprivacy.planning.learning import LearnedBound, highest
-from panprivacy.planning.regret import least_regret
-from panprivacy.planning.request import Request, Split, budgets, no_signal
-from panprivacy.planning.universe import cells_within, check_cells
-from panprivacy.statistics.block_plans import best_plan, refused
-from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
-from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
-from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
-from panprivacy.statistics.incidence.sizes import IncidenceSizes
-from panprivacy.statistics.records import Sizes, learned_bound, learned_users, whole
-from panprivacy.statistics.scored_plans import Rise, best_tents
+from panprivacy.tables.planning.learning import LearnedBound, highest
+from panprivacy.tables.planning.regret import least_regret
+from panprivacy.tables.planning.request import Request, Split, budgets, no_signal
+from panprivacy.tables.planning.universe import cells_within, check_cells
+
+N = TypeVar("N", float, Floats)
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
@@ -59,8 +64,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         learned_users("for open-ended ids, the most users that may come; or a range of users that "
                       "count for tau each, for an error that is a share of the sum", 100_000),
     ] = None  # fmt: skip
-    cells: Counters = None
-    memory: Memory = None
+    cells: CounterCells = None
+    memory: CounterMemory = None
 
     def plan(self, request: Request) -> Cropped:
         """A counter for each user, or hashed ones, or levels of them for a range of users.
@@ -173,7 +178,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             raise PlanError(message)
 
     def _levels(self, bound: int, expected: tuple[int, int], request: Request) -> CroppedPlan:
-        """The levels of least regret over a range of sums: `planning/regret.py` says what that is.
+        """The levels of least regret over a range of sums: see `tables/planning/regret.py`.
 
         The range is of users that count for tau each; of others, more may come.
         """
@@ -187,8 +192,12 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         if not readable:
             raise no_signal(request)
 
+        numbers = [(one.absent, one.split.contrast, one.split.noise_variance) for one in readable]
+        absent, contrast, noise = np.array(numbers).T
+
         def design(levels: int, cells_per_level: int) -> CroppedPlan:
-            spent = min(readable, key=lambda one: one.error(cells_per_level))
+            errors = _level_error(absent, contrast, noise, cells_per_level)
+            spent = readable[int(np.argmin(errors))]
             sizes = self.tau, None, levels * cells_per_level, expected
             return CroppedPlan(*sizes, request, spent.split, bound, spent.chosen, levels)
 
@@ -218,6 +227,13 @@ class _Spending:
 
     def error(self, cells: int) -> float:
         """The standard deviation of the count of a level that is a quarter full, in users."""
-        count = self.absent + self.split.contrast / 4
-        variance = cells * count * (1 - count) + self.split.noise_variance
-        return sqrt(variance) / self.split.contrast
+        split = self.split
+        return float(_level_error(self.absent, split.contrast, split.noise_variance, cells))
+
+
+def _level_error(absent: N, contrast: N, noise_variance: N, cells: int) -> N:
+    """Return the standard deviation of the count of a level that is a quarter full, in users."""
+    count = absent + contrast / 4
+    variance = cells * count * (1 - count) + noise_variance
+    error: N = np.sqrt(variance) / contrast
+    return error

@@ -18,12 +18,13 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 
 
-class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
+class CroppedSum(Statistic[Cropped, Release]):
     """The sum of `min(|state|, tau)` over users; a state is the sum of a user's deltas.
 
     >>> import numpy as np
@@ -46,8 +47,8 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
     Of open-ended ids, two that share a cell hide a part of each other, and the interval covers what
     they may hide. Of very many a histogram is read where that errs less, and nobody is hidden; far
     more than `expected` then lose the answer (`LostReleaseError`). Levels err by about as large a
-    share of any sum in their range; the prediction is good where that share is below a fifth, and
-    collisions bias an answer by at most 0.7 of it.
+    share of any sum in their range; the prediction is good where that share is below a fifth.
+    Collisions move the mean of an answer by at most `Release.bias`; `plan` says by how much.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 
     A state beyond `plan.range_of_states`, which reaches beyond the bound where that costs at most
@@ -60,7 +61,7 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(CroppedSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
+from panprivacy.tables.decoders.intervals import EstimateModel, Floats, confidence_interval
 
 
 @dataclass(frozen=True, slots=True)
-class DensityModel(Answering):
+class DensityModel(EstimateModel):
     """The share of a universe, from the noised number of ones in a table of one user a cell.
 
     Args:

@@ -6,17 +6,17 @@ import functools
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from panprivacy.cells.bits import BitCells
-from panprivacy.cells.protocol import Deltas
-from panprivacy.decoders.intervals import noise_quantile
-from panprivacy.planning.bits import best_split
-from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.decoders.intervals import noise_quantile
+from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.planning.universe import check_cells
 
 MAX_DIRECT_CELLS = 1 << 27
 """A universe of up to so many users gets one cell each (16 MiB of bits); larger ones a sample."""
@@ -62,25 +62,25 @@ class DensityPlan(CountPlan):
         refuse_moves(deltas)
 
     def model(self, epoch: int) -> DensityModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
         contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
 
     def joint_model(self, epoch: int, tables: int) -> DensityModel:
-        """What the counts of several tables of other users say, added up."""
+        """Return the estimate model of added counts of several tables of disjoint users."""
         return replace(self.model(epoch), tables=tables)
 
     def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most with this probability."""
+        """Return the bound on an answer's error at this probability, in standard deviations."""
         model = self.model(self.request.intrusions)
         return noise_quantile(confidence, model.output_share(0.5 if truth is None else truth))
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """Who enters twice and leaves once has left."""
+        """Return the true answer; a user who enters twice and leaves once has left."""
         return float((last > 0).sum()) / self.universe
 
     def alike(self, answer: float) -> tuple[float, int]:
-        """As many users as the share says."""
+        """Return the synthetic population of an answer: as many users as its share, in state 1."""
         return answer * self.universe, 1
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from panprivacy._validate import MOST_BYTES
-from panprivacy.planning.request import Request
-from panprivacy.planning.universe import check_memory
+from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
 from panprivacy.statistics.records import Sizes, whole
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.planning.universe import check_memory
 
 
 class DensitySizes(Sizes, frozen=True, tag="density"):

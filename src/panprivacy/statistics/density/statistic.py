@@ -17,12 +17,13 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.density.cases import TRIALS, WALKS
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 
 
-class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):
+class Density(Statistic[DensityPlan, Release]):
     """The share of a declared universe that appeared, or is present in a stream with deletions.
 
     >>> import numpy as np
@@ -45,7 +46,7 @@ class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(DensitySizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import (
+from panprivacy.tables.decoders.intervals import (
     GRID,
     ZOOMS,
     Floats,
@@ -17,7 +17,7 @@ from panprivacy.decoders.intervals import (
     noise_quantiles,
     score_interval,
 )
-from panprivacy.decoders.levels import level_shares
+from panprivacy.tables.decoders.levels import level_shares
 
 _CANDIDATES = 4_096
 _HALVINGS = 60
@@ -102,7 +102,7 @@ class LevelModel(Measuring):
 
     @property
     def limit(self) -> float:
-        """So many users fill every cell of every level."""
+        """The number of users that fill every cell of every level."""
         return (
             (math.log(self.cells_per_level) + 10) * self.cells_per_level * 2.0 ** (self.levels - 1)
         )
@@ -157,17 +157,24 @@ class LevelModel(Measuring):
         return self.cells_per_level * mean, np.maximum(variance, _LEAST_VARIANCE), slope
 
     def _rates(self) -> Floats:
-        """By how much each user brings down the logarithm of the share of empty cells."""
-        probabilities = level_shares(self.levels)
-        # One cell that takes everybody is full after one user: keep its rate finite.
-        probabilities = np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)
-        rates: Floats = -np.log1p(-self.decay * probabilities / self.cells_per_level)
-        return rates
+        """Return the decrease of the logarithm of the share of empty cells by each user."""
+        return _fill_rates(self.levels, self.cells_per_level, self.decay)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill_rates(levels: int, cells_per_level: int, decay: float) -> Floats:
+    """Return the decrease of the logarithm of the share of empty cells by each user, by level."""
+    probabilities = level_shares(levels)
+    # One cell that takes everybody is full after one user: keep its rate finite.
+    probabilities = np.minimum(probabilities, cells_per_level * (1 - 1e-9) / decay)
+    rates: Floats = -np.log1p(-decay * probabilities / cells_per_level)
+    rates.flags.writeable = False
+    return rates
 
 
 @dataclass(frozen=True, slots=True)
-class _Curves:
-    """What a model expects of counts, for many numbers of users.
+class _UserCurves:
+    """The expected counts of a model, for many numbers of users.
 
     Args:
         users: the numbers, from 0.
@@ -187,7 +194,7 @@ class _Curves:
 
 
 @functools.lru_cache(maxsize=16)
-def _curves(model: LevelModel) -> _Curves:
+def _curves(model: LevelModel) -> _UserCurves:
     users = np.concatenate(([0.0], np.geomspace(0.25, model.limit, _CANDIDATES)))
     mean, variance, slope = model.moments(users)
     # Slopes vanish together where all levels are full: only their ratios matter to a score.
@@ -195,7 +202,7 @@ def _curves(model: LevelModel) -> _Curves:
     weights = slope / largest / variance
     information = (weights**2 * variance).sum(axis=-1)
     fixed = users * ((weights * slope).sum(axis=-1)) ** 2
-    return _Curves(
+    return _UserCurves(
         users,
         mean,
         weights,

@@ -11,27 +11,34 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.addressing import Addressing, Levelled
-from panprivacy.cells.difference_sets import (
+from panprivacy.errors import PlanError
+from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.count_plan import CountReading
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.distinct.plan import LevelledPlan
+from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.release import Name
+from panprivacy.tables.addressing import Addressing, Levelled
+from panprivacy.tables.cells.difference_sets import (
     DifferenceSet,
     next_biquadratic,
     next_prime,
     next_residues,
     point,
 )
-from panprivacy.cells.law import MOST_MODULUS, Law, high_and_low, hit_and_miss, on_set, outside
-from panprivacy.cells.modular import ScaledCells, counter_type
-from panprivacy.decoders.intervals import Floats
-from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.regret import grid, least_regret
-from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
-from panprivacy.planning.room import roomiest
-from panprivacy.statistics.count_plan import CountReading
-from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.release import Name
+from panprivacy.tables.cells.law import (
+    MOST_MODULUS,
+    Law,
+    high_and_low,
+    hit_and_miss,
+    on_set,
+    outside,
+)
+from panprivacy.tables.cells.modular import ScaledCells, counter_type
+from panprivacy.tables.decoders.intervals import Floats
+from panprivacy.tables.planning.regret import Designs, grid
+from panprivacy.tables.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.tables.planning.room import roomiest
 
 MOST_BOUND = MOST_MODULUS // 2
 
@@ -43,7 +50,7 @@ _NO_USE = 1 / 3
 
 
 class LeavingPlan(LevelledPlan):
-    """What all counts of users that come and go share: cells fill up twice as fast, or nearly."""
+    """The common part of plans for users that come and go: cells fill nearly twice as fast."""
 
     __slots__ = ()
 
@@ -52,7 +59,7 @@ class LeavingPlan(LevelledPlan):
     needs_deltas = True
 
     def summed(self, query: object, epoch: int, tables: int) -> CountReading:
-        """How tables of one key are read that were added up: each brings its noise."""
+        """Return the reading of the sum of tables of one key: each adds its noise."""
         return self.reading(query, tables * (epoch + 1) - 1)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
@@ -98,7 +105,7 @@ class NetDistinctPlan(LeavingPlan):
 
     @property
     def counted(self) -> tuple[Fraction, Fraction]:
-        """How often a cell counts: least, and most."""
+        """The smallest and largest probability that a cell counts."""
         return outside(self.chosen, 1, self.split.budget.state)
 
     @property
@@ -107,11 +114,11 @@ class NetDistinctPlan(LeavingPlan):
         return ScaledCells(self.cells, self.law)
 
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to, and which factor his deltas take."""
+        """Return the addressing of a user's cell, and the factor of the user's deltas."""
         return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
 
     def model(self, epoch: int) -> LevelModel:
-        """What counts that are released after `epoch` announced intrusions say.
+        """Return the estimate model of counts released after `epoch` announced intrusions.
 
         A user that adds a uniform nonzero number shrinks the chance of 0 beyond its share `1/M` by
         the factor `-1/(M-1)`.
@@ -145,13 +152,7 @@ def plan_net_distinct(
         raise PlanError(message)
 
     def planned(sets: tuple[DifferenceSet, ...]) -> NetDistinctPlan:
-        def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
-            split, chosen = best_counters(request, cells_per_level, sets)
-            return NetDistinctPlan(
-                expected, levels, cells_per_level, request, split, bound, signed, chosen
-            )
-
-        return least_regret(design, expected, memory // width)
+        return _designs(expected, bound, request, sets, signed=signed).best(memory // width)
 
     best = planned(sets)
     if bound == 1 or best.relative_error() >= 1:
@@ -163,11 +164,31 @@ def plan_net_distinct(
     users = grid(*expected)
 
     def errors(one: NetDistinctPlan) -> Floats:
-        """Of one table, and of two that are added up cell by cell, as far as that is of use."""
+        """Return the errors of one table, and of the cell-wise sum of two where that is useful."""
         added = one.model(request.intrusions + 1).deviation(users) / users
         return np.concatenate([one.planning_errors(users), np.fmin(added, _NO_USE)])
 
     return roomiest(best, wider, lambda one: one.chosen, errors)
+
+
+@functools.lru_cache(maxsize=8)
+def _designs(
+    expected: tuple[int, int],
+    bound: int,
+    request: Request,
+    sets: tuple[DifferenceSet, ...],
+    *,
+    signed: bool,
+) -> Designs[NetDistinctPlan]:
+    """The designs with these sets, for any memory."""
+
+    def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
+        split, chosen = best_counters(request, cells_per_level, sets)
+        return NetDistinctPlan(
+            expected, levels, cells_per_level, request, split, bound, signed, chosen
+        )
+
+    return Designs(design, expected)
 
 
 def _wider(least: int, width: int) -> Iterator[tuple[DifferenceSet, ...]]:

@@ -10,26 +10,26 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Levelled
-from panprivacy.cells.bits import BitCells
-from panprivacy.cells.protocol import Deltas
-from panprivacy.decoders.intervals import noise_quantile
-from panprivacy.decoders.separate import SeparateModel
-from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.bits import best_split
-from panprivacy.planning.regret import grid, least_regret
-from panprivacy.planning.request import Request, Split
-from panprivacy.slices import Slice
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.plan import UserStates, cells_of
 from panprivacy.statistics.release import Name
+from panprivacy.tables.addressing import Addressing, Levelled
+from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.decoders.intervals import noise_quantile
+from panprivacy.tables.decoders.separate import SeparateModel
+from panprivacy.tables.hashing import KEY_BYTES
+from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.regret import Designs, grid
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.slices import Slice
 
 
 @dataclass(frozen=True, slots=True)
 class LevelledPlan(CountPlan):
-    """What all counts of different users share.
+    """The common part of all plans that count different users.
 
     Args:
         expected: lowest and highest number of users the plan is good for.
@@ -53,12 +53,12 @@ class LevelledPlan(CountPlan):
 
     @abstractmethod
     def model(self, epoch: int) -> LevelModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
 
     apart = True
 
     def joint_model(self, epoch: int, tables: int) -> SeparateModel:
-        """What the counts of several tables of other users say."""
+        """Return the estimate model of counts of several tables of disjoint users."""
         return SeparateModel(self.model(epoch), tables)
 
     @property
@@ -87,7 +87,7 @@ class LevelledPlan(CountPlan):
         return self.levels
 
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
+        """Return the addressing of a user's cell."""
         return Levelled(self.levels, self.cells_per_level, key)
 
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ class LevelledPlan(CountPlan):
         return self.relative_errors(users)
 
     def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most with this probability."""
+        """Return the bound on an answer's error at this probability, in standard deviations."""
         users = grid(*self.planned)
         worst = float(users[int(np.argmax(self.relative_errors(users)))])
         share = self.model(self.request.intrusions).output_share(truth or worst)
@@ -126,7 +126,7 @@ class DistinctPlan(LevelledPlan):
         )
 
     def model(self, epoch: int) -> LevelModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
         contrast = float(self.table.contrast(epoch))
         return LevelModel(
             self.levels,
@@ -145,9 +145,15 @@ class DistinctPlan(LevelledPlan):
 @functools.lru_cache(maxsize=256)
 def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> DistinctPlan:
     """Plan a `DistinctCount` within `memory` bytes of table."""
+    return _designs(expected, request).best(8 * memory)
+
+
+@functools.lru_cache(maxsize=8)
+def _designs(expected: tuple[int, int], request: Request) -> Designs[DistinctPlan]:
+    """The designs for any memory."""
 
     def design(levels: int, cells_per_level: int) -> DistinctPlan:
         split = best_split(request, cells_per_level)
         return DistinctPlan(expected, levels, cells_per_level, request, split)
 
-    return least_regret(design, expected, 8 * memory)
+    return Designs(design, expected)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from panprivacy._parse import Users
-from panprivacy._validate import MOST_BYTES
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request
+from panprivacy.ground.parsing import Users
+from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.distinct.net_plan import MOST_BOUND, plan_net_distinct
 from panprivacy.statistics.distinct.plan import LevelledPlan, plan_distinct
 from panprivacy.statistics.distinct.strict_plan import plan_strict_distinct
 from panprivacy.statistics.records import Sizes, flag, flag_or, learned_users, whole
+from panprivacy.tables.planning.request import Request
 
 STRICT = "strict"
 

@@ -21,12 +21,13 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.distinct.plan import LevelledPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 
 
-class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
+class DistinctCount(Statistic[LevelledPlan, Release]):
     """The number of different users that appeared, in a fixed and small memory.
 
     >>> import numpy as np
@@ -63,7 +64,7 @@ class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(DistinctSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

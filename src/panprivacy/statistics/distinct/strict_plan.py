@@ -6,14 +6,14 @@ import functools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.cells.difference_sets import point
-from panprivacy.cells.parity import ParityCells
-from panprivacy.cells.protocol import Deltas
-from panprivacy.planning.regret import least_regret
-from panprivacy.planning.request import Request
 from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.net_plan import LeavingPlan, best_counters
+from panprivacy.tables.cells.difference_sets import point
+from panprivacy.tables.cells.parity import ParityCells
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.planning.regret import Designs
+from panprivacy.tables.planning.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class StrictDistinctPlan(LeavingPlan):
 
     @property
     def counted(self) -> tuple[Fraction, Fraction]:
-        """How often a cell is a one: with an even number of users, and with an odd one."""
+        """The probability that a cell is a one: for an even number of users, and for an odd one."""
         noise = self.table.noise
         return noise, 1 - noise
 
@@ -39,7 +39,7 @@ class StrictDistinctPlan(LeavingPlan):
         refuse_moves(deltas)
 
     def model(self, epoch: int) -> LevelModel:
-        """What counts that are released after `epoch` announced intrusions say.
+        """Return the estimate model of counts released after `epoch` announced intrusions.
 
         With `x` users in a cell on average the number of them is odd with probability
         `(1 - exp(-2 x)) / 2`.
@@ -59,9 +59,15 @@ def plan_strict_distinct(
     expected: tuple[int, int], memory: int, request: Request
 ) -> StrictDistinctPlan:
     """Plan a `DistinctCount` of a strict stream within `memory` bytes of table."""
+    return _designs(expected, request).best(8 * memory)
+
+
+@functools.lru_cache(maxsize=8)
+def _designs(expected: tuple[int, int], request: Request) -> Designs[StrictDistinctPlan]:
+    """The designs for any memory."""
 
     def design(levels: int, cells_per_level: int) -> StrictDistinctPlan:
         split, _ = best_counters(request, cells_per_level, (point(2),))
         return StrictDistinctPlan(expected, levels, cells_per_level, request, split)
 
-    return least_regret(design, expected, 8 * memory)
+    return Designs(design, expected)

@@ -14,11 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Answering, Floats, confidence_interval, margin_beside
+from panprivacy.tables.decoders.intervals import (
+    EstimateModel,
+    Floats,
+    confidence_interval,
+    margin_beside,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CellsModel(Answering):
+class CellsModel(EstimateModel):
     """The sum of `g` over cells, from the noised count.
 
     Args:
@@ -65,7 +70,7 @@ class CellsModel(Answering):
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyModel(Answering):
+class HeavyModel(EstimateModel):
     """The sum of `g` over users; `truth` is that sum everywhere.
 
     Args:
@@ -85,7 +90,7 @@ class HeavyModel(Answering):
 
     @property
     def lift(self) -> float:
-        """By how much the mean over cells may exceed the sum over users: collisions and rounding.
+        """The bound on the mean over cells less the sum over users: collisions and rounding.
 
         A pair of users lifts it by at most the product of their states in units of the lower
         threshold. All pairs together have at most half of the square of the whole stream.
@@ -109,7 +114,7 @@ class HeavyModel(Answering):
         return self.over_cells.deviation(self._most(truth))
 
     def bias(self, truth: ArrayLike) -> Floats:
-        """By how much collisions and rounding may move the mean."""
+        """Return the bound on the bias of the mean by collisions and rounding."""
         users = np.asarray(truth, float)
         least = np.maximum(users - users**2 / (2 * self._cells) - self.rounding, 0)
         bias: Floats = np.maximum(self._most(users) - users, users - least)
@@ -124,7 +129,7 @@ class HeavyModel(Answering):
         return self.over_cells.output_share(truth)
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """From the lowest mean over cells less all that lifts it, to the most users that hide."""
+        """Return the interval from the lowest mean less its bias, to the most hidden users."""
         _, high = self.over_cells.interval(estimate, confidence)
         most = float(self.over_cells.deviation(high))
         part = margin_beside((self.lift + self.rounding) / 2, most, confidence)

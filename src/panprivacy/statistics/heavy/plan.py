@@ -6,24 +6,24 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from panprivacy.addressing import Independent
-from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.protocol import Deltas
-from panprivacy.cells.threshold import ThresholdCells
-from panprivacy.planning.blocks import block_chances, count_variances
-from panprivacy.planning.request import Request, Split, noise_variance
-from panprivacy.polynomial import WORD_BYTES
-from panprivacy.statistics.block_plans import Soft, SoftPlan
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.sloped_plans import Slope, SlopedPlan
+from panprivacy.statistics.soft.block_plans import Soft, SoftPlan
+from panprivacy.statistics.soft.sloped_plans import Slope, SlopedPlan
+from panprivacy.tables.addressing import Independent
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.cells.threshold import ThresholdCells
+from panprivacy.tables.planning.blocks import block_chances, count_variances
+from panprivacy.tables.planning.request import Request, Split, noise_variance
+from panprivacy.tables.polynomial import WORD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Heavy(Soft):
-    """What plans of counts of heavy hitters have.
+    """The common part of plans that count heavy hitters.
 
     Args:
         k: a user of `total / k` counts.
@@ -45,7 +45,7 @@ class Heavy(Soft):
 
     @property
     def unit(self) -> str:
-        """What answers count."""
+        """The unit of answers."""
         return f"users with 1/{self.k:,} of the total or more"
 
     @property
@@ -64,11 +64,11 @@ class Heavy(Soft):
         return WORD_BYTES * (1 + self.independence)
 
     def address(self, key: bytes) -> Independent:
-        """Which cell a user maps to."""
+        """Return the addressing of a user's cell."""
         return Independent(self.cells, key)
 
     def facts(self, states: UserStates) -> list[str]:
-        """How many users hold what was asked for, and whether the total is right."""
+        """Return the number of heavy hitters, and whether the declared total is right."""
         heavy, deltas = int((states >= self.total / self.k).sum()), int(states.sum())
         return [
             f"{heavy:,} users hold 1/k of the total or more",
@@ -77,7 +77,7 @@ class Heavy(Soft):
 
 
 class HeavyCount(Heavy):
-    """What plans of a `HeavyHitterCount` say of themselves, however it is read."""
+    """The description of plans of a `HeavyHitterCount`, whatever its reading."""
 
     __slots__ = ()
 
@@ -88,12 +88,12 @@ class HeavyCount(Heavy):
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         return f"how many users hold at least 1/{self.k:,} of a public total of {self.total:,}?"
 
     @property
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
         return Name("", "heavy_hitters", (("k", self.k),))
 
     @property
@@ -111,12 +111,12 @@ class HeavyCount(Heavy):
         refuse_beyond(deltas, self.total, signed=False, what="total")
 
     def model(self, epoch: int) -> HeavyModel:
-        """What a count that is released after `epoch` announced intrusions says."""
+        """Return the estimate model of a count released after `epoch` announced intrusions."""
         return self.joint_model(epoch, 1)
 
     @abstractmethod
     def joint_model(self, epoch: int, tables: int) -> HeavyModel:
-        """What the counts of several tables say, added up: their users share the total."""
+        """Return the estimate model of added counts of tables whose users share the total."""
 
     def read(
         self, counted: float, contrast: float, light: float, most: float, noise: float, tables: int
@@ -161,7 +161,7 @@ class HeavyPlan(HeavyCount, SoftPlan):
 
     @property
     def range_of_states(self) -> tuple[int, int]:
-        """From 0, as none below 0 has room, to the whole total."""
+        """The range of states: from 0, as none below 0 has room, to the complete total."""
         return 0, self.total
 
     @property
@@ -170,7 +170,7 @@ class HeavyPlan(HeavyCount, SoftPlan):
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
 
     def joint_model(self, epoch: int, tables: int) -> HeavyModel:
-        """What the counts of several tables say, added up: their users share the total."""
+        """Return the estimate model of added counts of tables whose users share the total."""
         budget = self.split.budget
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
         counted = 2 * absent + contrast - epoch
@@ -196,11 +196,11 @@ class SlopedHeavyPlan(HeavyCount, SlopedPlan):
 
     @property
     def range_of_states(self) -> tuple[int, int]:
-        """From as far below 0 as there is room to the whole total."""
+        """The range of states: from the lowest with room to the complete total."""
         return -self.below, self.total
 
     def joint_model(self, epoch: int, tables: int) -> HeavyModel:
-        """What the counts of several tables say, added up: their users share the total."""
+        """Return the estimate model of added counts of tables whose users share the total."""
         votes = self.votes(epoch)
         noise = noise_variance(votes.range, self.split.budget)
         return self.read(votes.absent, votes.contrast, votes.below, votes.above, noise, tables)

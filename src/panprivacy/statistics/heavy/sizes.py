@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import MOST_ANNOUNCED, count_range
-from panprivacy.planning.request import Request
-from panprivacy.planning.universe import cells_within
-from panprivacy.statistics.block_plans import best_plan, refused
-from panprivacy.statistics.common_sizes import Below, Memory
+from panprivacy.ground.validation import MOST_BYTES, positive_integer
+from panprivacy.statistics.common_sizes import Below, CounterMemory
 from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
-from panprivacy.statistics.records import Sizes, given_as, whole
-from panprivacy.statistics.sloped_plans import Search
+from panprivacy.statistics.records import Sizes, custom_field, whole
+from panprivacy.statistics.soft.block_plans import best_plan, refused
+from panprivacy.statistics.soft.sloped_plans import Search
+from panprivacy.tables.planning.blocks import MOST_ANNOUNCED, count_range
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.planning.universe import cells_within
 
 MOST_K, MOST_TOTAL = 1 << 15, 1 << 60
 
@@ -36,7 +36,7 @@ CELLS_OF_A_USER = tuple(2 << power for power in range(10))
 
 
 def _independence(name: str, given: object) -> int:
-    """Of how many users the cells are independent."""
+    """Return the number of users whose cells are independent."""
     chosen = positive_integer(MOST_INDEPENDENCE, **{name: given})
     if chosen < LEAST_INDEPENDENCE:
         message = (
@@ -62,7 +62,7 @@ def check_heavy(k: int, total: int, cells: int | None) -> None:
 
 
 Independence = Annotated[
-    int, given_as(_independence, "N", "the cells of so many users are independent, 4 to 64")
+    int, custom_field(_independence, "N", "the cells of so many users are independent, 4 to 64")
 ]
 
 
@@ -81,7 +81,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             example=640_000,
         ),
     ] = None
-    memory: Memory = None
+    memory: CounterMemory = None
     resolution: Annotated[
         int | None,
         whole("what each delta is rounded to a multiple of, at random; the finest unless told",
@@ -129,7 +129,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         return search.with_room(-(-self.below // unit))
 
     def _counters(self, modulus: int) -> list[int]:
-        """How many there may be of so many values."""
+        """Return the largest number of counters with this number of values."""
         if self.cells is not None:
             return [self.cells]
         fitting = cells_within(self.memory, modulus)
@@ -137,7 +137,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         return sorted(size for size in wanted if size >= 2 * self.k)
 
     def _units(self) -> tuple[int, int]:
-        """What deltas are rounded to, and how many of that are half of 1/k of the total.
+        """Return the unit of rounding of deltas, and how many units are half of 1/k of the total.
 
         Raises:
             PlanError: they are none, or so few that rounding moves the thresholds.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
@@ -24,7 +25,7 @@ from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 
 
-class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=HeavySizes):
+class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release]):
     """The number of users whose deltas add up to at least `total / k`, in a memory of k alone.
 
     >>> import numpy as np
@@ -67,7 +68,7 @@ class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=He
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(HeavySizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

@@ -1,1 +1,1 @@
-"""How many users appeared exactly t times, for every t?"""
+"""How many users have a total of exactly t, for every t?"""

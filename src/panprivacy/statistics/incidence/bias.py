@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.decoders.intervals import Floats
+from panprivacy.tables.decoders.intervals import Floats
 
 _LEAST_SQUARE = 1e-300
 """Of a frequency that the observed spectrum does not have."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from panprivacy.cells.law import Law
 from panprivacy.statistics.cases import CRASH, RELEASE, SAVE, Short, Trial, Walk
+from panprivacy.tables.cells.law import Law
 
 TRIALS = (
     Trial(

@@ -19,9 +19,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.decoders.intervals import Floats
 from panprivacy.statistics.incidence.decoder import StateModel
+from panprivacy.tables.decoders.circular import convolve, correlate
+from panprivacy.tables.decoders.intervals import Floats
 
 _MOST_STEPS = 2_000
 _SMALL_STEP = 1e-3

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.cells.law import Law
-from panprivacy.decoders.circular import convolve, correlate, variances
-from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import LostReleaseError
 from panprivacy.statistics.incidence.bias import logarithm_bias
 from panprivacy.statistics.incidence.estimates import Estimates, added
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
+from panprivacy.tables.cells.law import Law
+from panprivacy.tables.decoders.circular import convolve, correlate, variances
+from panprivacy.tables.decoders.intervals import Floats
 
 _MOST_STRAIN = 0.1
 """Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
@@ -66,11 +66,11 @@ class StateModel:
 
     @property
     def all_cells(self) -> int:
-        """Of all tables."""
+        """The number of cells of all tables."""
         return self.tables * self.cells
 
     def scores(self, query: LinearQuery) -> Scores:
-        """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in.
+        """Return the score of a cell by its value, int64[M]: `g_j` for each set `A + j` it is in.
 
         A constant is taken off `g` first, because sums of many cells have to fit in 64 bits.
         """
@@ -102,7 +102,7 @@ class StateModel:
         """The output variance of a named answer, in cells."""
         return noise_variance / (self.law.hit() - self.law.miss()) ** 2
 
-    def whole_noise(self, query: LinearQuery, noise_variance: float) -> float:
+    def histogram_noise(self, query: LinearQuery, noise_variance: float) -> float:
         """The output variance of an answer from the histogram, in cells."""
         votes = convolve(query.scores.astype(float), self.kernel())
         return noise_variance * float(((votes - votes.mean()) ** 2).sum())
@@ -159,7 +159,7 @@ class StateModel:
         return self.law.members is not None and self.epoch == 0
 
     def _entry_variance(self) -> tuple[float, float]:
-        """What a cell adds to an entry's variance, and what a cell in that state adds more."""
+        """Return the variance that a cell adds to an entry, and its excess if it has that state."""
         hit, miss = self.law.hit(), self.law.miss()
         contrast = (hit - miss) ** 2
         elsewhere = miss * (1 - miss) / contrast
@@ -301,7 +301,7 @@ class SharedModel:
         return strain > _FULL or self._wraps(self.load(histogram), strain, _PHASES)
 
     def load(self, histogram: ArrayLike) -> float:
-        """How many users share a cell, from the sizes of the spectrum, which do not wrap."""
+        """Return the mean number of users per cell, from the spectrum's sizes: they do not wrap."""
         sizes = np.abs(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
         return -float(np.log(np.maximum(sizes[1:], 1e-300)).sum()) / self.law.modulus
 
@@ -352,7 +352,7 @@ class SharedModel:
         return Estimates(value, np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5, bias)
 
     def _bias(self, histogram: ArrayLike, noise_variance: float, weights: Floats) -> float:
-        """By how much logarithms move the mean of an answer, at most."""
+        """Return the bound on the bias of an answer by logarithms."""
         observed = self._observed(histogram)
         return self.cells * logarithm_bias(observed, self.cells, noise_variance, weights)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.tables.decoders.intervals import Floats, noise_quantile
 
 _SHARES = 64
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import whole_number
 from panprivacy.errors import PlanError
+from panprivacy.ground.validation import whole_number
 from panprivacy.statistics.release import Name
 
 Scores = NDArray[np.int64]
@@ -24,7 +24,7 @@ _MOST_SCORE = 1 << 36
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearQuery:
-    """What each user counts by his state.
+    """The score of each user, as a function of the user's state.
 
     Args:
         name: of the answer.
@@ -77,12 +77,12 @@ class States:
         return range(-self.bound if self.signed else -(self.below or 0), self.bound + 1)
 
     def caveat(self, question: str) -> str | None:
-        """What answers to a question say of users below 0; None where they are told right."""
+        """Return the caveat of answers about users below 0; None where these are counted right."""
         told = self.signed or self.below is not None or question in _TOLD
         return None if told else "users below 0 count as if far above: below= makes room for them"
 
     def within(self) -> NDArray[np.bool_]:
-        """Which residues stand for a state within the bound."""
+        """Return the mask of residues that represent a state within the bound."""
         return np.isin(self.values(), self.listed())
 
     def above(self) -> LinearQuery | None:

@@ -10,22 +10,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.law import Law, hit_and_miss
-from panprivacy.cells.modular import ModularCells
-from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.learning import Reach
-from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
-from panprivacy.statistics.incidence.release import Population, check_askable
+from panprivacy.statistics.incidence.release import UserPopulation, check_askable
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
 from panprivacy.statistics.release import Name, Release
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells.law import Law, hit_and_miss
+from panprivacy.tables.cells.modular import ModularCells
+from panprivacy.tables.decoders.intervals import noise_quantile
+from panprivacy.tables.planning.learning import StateRange
+from panprivacy.tables.planning.request import Request, Split, noise_variance
 
 _TOO_MANY = "sums of so many shards do not fit in 64 bits: merge fewer, or ask for lower powers"
 
@@ -61,7 +61,7 @@ class IncidencePlan(Plan):
     proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_incidence")
     limits = 0.5, 0.25
-    question = "how many users appeared exactly t times, for every t?"
+    question = "how many users have a total of exactly t, for every t?"
     unit = "users by how often they came"
     measure = "the users"
 
@@ -77,7 +77,7 @@ class IncidencePlan(Plan):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What thresholds and sums make of users below 0, where there is no room."""
+        """The remarks about users below 0 in thresholds and sums, where there is no room."""
         caveat = self.states.caveat("at_least")
         return () if caveat is None else (f"in thresholds and sums {caveat}",)
 
@@ -91,7 +91,7 @@ class IncidencePlan(Plan):
         return self.universe is not None and self.law.members is not None and epoch == 0
 
     def model(self, epoch: int) -> StateModel | SharedModel:
-        """What counts that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of counts released after `epoch` announced intrusions."""
         if self.universe is None:
             return SharedModel(self.law, epoch, self.cells)
         return StateModel(self.law, epoch, self.cells, self.universe)
@@ -113,14 +113,14 @@ class IncidencePlan(Plan):
 
     @property
     def growth(self) -> float:
-        """By what factor each announced intrusion multiplies the error of an entry."""
+        """The factor by which each announced intrusion multiplies the error of an entry."""
         before, after = (self.entry(epoch).spread for epoch in (0, 1))
         return math.sqrt(after / before)
 
-    def entry(self, epoch: int) -> Entry:
-        """How an entry is read after `epoch` announced intrusions."""
+    def entry(self, epoch: int) -> EntryReading:
+        """Return the reading of an entry after `epoch` announced intrusions."""
         flatness = self.law.entry_deviation(epoch) ** 2
-        return Entry(self.law.modulus, flatness, 0.0 if epoch else self.split.contrast)
+        return EntryReading(self.law.modulus, flatness, 0.0 if epoch else self.split.contrast)
 
     def linear(self, query: IncidenceQuery) -> list[LinearQuery]:
         """The linear queries that a release is asked, each once.
@@ -139,9 +139,9 @@ class IncidencePlan(Plan):
         return list(asked.values())
 
     def reading(self, query: IncidenceQuery, epoch: int) -> NamedReading | HistogramReading:
-        """How a release is made: by named counts where they are better, or by the histogram."""
+        """Return the reading of a release: named counts where they are better, or the histogram."""
         asked, model = self.linear(query), self.model(epoch)
-        population = Population(self.states, self.universe, self.cells)
+        population = UserPopulation(self.states, self.universe, self.cells)
         epsilon = self.split.budget.release
         few = 0 < len(asked) ** 2 <= self.law.modulus
         if isinstance(model, StateModel) and few and self.can_name(epoch):
@@ -150,12 +150,12 @@ class IncidencePlan(Plan):
                 return named
         return HistogramReading(population, model, asked, epsilon)
 
-    def tells_states(self, query: IncidenceQuery) -> bool:
+    def shows_range(self, query: IncidenceQuery) -> bool:
         """Whether a whole histogram leaves; of a few named counts nothing follows."""
         return isinstance(self.reading(query, 0), HistogramReading)
 
-    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> Reach | None:
-        """How far states reach, by the released histogram, whatever was asked of it."""
+    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> StateRange | None:
+        """Return the range of states, by the released histogram, whatever the query."""
         given = next(filter(None, answers.values()), None)
         if given is None or len(given.counts) != self.law.modulus:
             return None
@@ -164,13 +164,13 @@ class IncidencePlan(Plan):
 
     @property
     def apart(self) -> bool:  # type: ignore[override]
-        """Of hashed users: the spectrum of a table tells how many there are in that table."""
+        """Whether tables are read separately: for hashed users, whose number a spectrum shows."""
         return self.universe is None
 
     def joined(
         self, query: IncidenceQuery, epoch: int, tables: int
     ) -> NamedReading | HistogramReading:
-        """How counts of several tables are read, each of other users."""
+        """Return the reading of counts of several tables of disjoint users."""
         reading, model = self.reading(query, epoch), self.model(epoch)
         if isinstance(model, StateModel):
             several = replace(reading, model=replace(model, tables=tables))
@@ -180,29 +180,29 @@ class IncidencePlan(Plan):
         read = self.states, self.universe, self.cells
         epsilon = self.split.budget.release
         shared = SharedModels(model, tables)
-        return HistogramReading(Population(*read), shared, self.linear(query), epsilon)
+        return HistogramReading(UserPopulation(*read), shared, self.linear(query), epsilon)
 
     def summed(
         self, query: IncidenceQuery, epoch: int, tables: int
     ) -> NamedReading | HistogramReading:
-        """How tables of one key are read that were added up: each brings its noise."""
+        """Return the reading of the sum of tables of one key: each adds its noise."""
         return self.reading(query, tables * (epoch + 1) - 1)
 
     def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """How many times as much an entry errs as that of one table of all users."""
+        """Return the ratio of the error of an entry to that of one table of all users."""
         if form == "sums":
             return math.sqrt(tables)
         before, after = (self.entry(one).spread for one in (epoch, tables * (epoch + 1) - 1))
         return math.sqrt(after / before)
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
-        """What is asked; a whole histogram has an answer for each state in its place."""
+        """Return the names of the queries; a complete histogram has one for each state."""
         return tuple(one.name for one in self.linear(query)) or (Name("", "histogram"),)
 
     def answered(self, query: IncidenceQuery) -> tuple[Name, ...]:
-        """What is asked, or each state of a whole histogram."""
+        """Return the queries, or each state of a complete histogram."""
         asked = tuple(one.name for one in self.linear(query))
-        return asked or Population(self.states, self.universe, self.cells).names()
+        return asked or UserPopulation(self.states, self.universe, self.cells).names()
 
     def single(self, query: IncidenceQuery) -> bool:
         """Whether one thing is asked; the whole histogram has an answer for each state."""
@@ -214,7 +214,7 @@ class IncidencePlan(Plan):
         return float(self.universe or self.expected or self.cells)
 
     def absolute_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
-        """How far the number of users in a state strays at most with this probability, in users."""
+        """Return the bound on the error of a state's number of users at this probability."""
         return noise_quantile(confidence, 0.0) * self.absolute_error()
 
     def truth(self, name: Name, states: NDArray[np.int64], last: NDArray[np.int64]) -> float:  # noqa: ARG002
@@ -254,8 +254,8 @@ class IncidencePlan(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """How an entry is read.
+class EntryReading:
+    """The reading of an entry.
 
     Args:
         modulus: number of values of a counter.
@@ -268,8 +268,8 @@ class Entry:
     contrast: float
 
     @classmethod
-    def of(cls, chosen: DifferenceSet, epsilon: Fraction) -> Entry:
-        """Of a law on a difference set."""
+    def of(cls, chosen: DifferenceSet, epsilon: Fraction) -> EntryReading:
+        """Return the reading of an entry for a law on a difference set."""
         hit, miss = hit_and_miss(chosen, epsilon, 0)
         size, modulus = chosen.size, chosen.modulus
         if not hit > miss:
@@ -279,10 +279,10 @@ class Entry:
 
     @property
     def spread(self) -> float:
-        """What noise on each count of the histogram adds to the variance, in units of its own."""
+        """The factor by which the noise variance of each histogram count adds to the variance."""
         return self.modulus * self.flatness + 1 - 1 / self.modulus
 
-    def after(self, intrusions: int) -> Entry:
+    def after(self, intrusions: int) -> EntryReading:
         """The same after announced intrusions, of a law on a difference set.
 
         Each divides the spectrum off 0, which has one size there, by itself once more.
@@ -292,7 +292,7 @@ class Entry:
         growth = math.log(self.spread * self.modulus / (self.modulus - 1))
         spread = self.spread * math.exp(min(intrusions * growth, 600))
         flatness = (spread - 1 + 1 / self.modulus) / self.modulus
-        return Entry(self.modulus, flatness, 0.0)
+        return EntryReading(self.modulus, flatness, 0.0)
 
     def variance(self, cells: int, budget: Budget, questions: float) -> float:
         """The variance of the cells and of the output.
@@ -308,7 +308,7 @@ class Entry:
 def _users_by_state(
     answers: Mapping[Name, Release | None], bound: int, universe: int | None
 ) -> dict[int, float]:
-    """How many users to make up in each state: where the answer is clearly not 0."""
+    """Return the number of synthetic users in each state: where the answer is clearly not 0."""
     asked: dict[str, dict[int, Release]] = {}
     for name, one in answers.items():
         if one is not None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
-from panprivacy._parse import parse_powers, parse_states
 from panprivacy.errors import PlanError
+from panprivacy.ground.parsing import parse_powers, parse_states
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.records import Query, flag, given_as
+from panprivacy.statistics.records import Query, custom_field, flag
 
 
 def _states(name: str, given: object) -> tuple[object, ...]:
@@ -50,15 +50,15 @@ class IncidenceQuery(Query, frozen=True):
 
     exactly: Annotated[
         tuple[int, ...],
-        given_as(_states, "0,1,5 or 0:8", "users that came exactly so often", "1:3"),
+        custom_field(_states, "0,1,5 or 0:8", "users that came exactly so often", "1:3"),
     ] = ()
     at_least: Annotated[
-        tuple[int, ...], given_as(_states, "2,5", "users that came so often or more", "2,5")
+        tuple[int, ...], custom_field(_states, "2,5", "users that came so often or more", "2,5")
     ] = ()
-    cropped_sum: Annotated[tuple[int, ...], given_as(_states, "10", _SUMS, "10")] = ()
+    cropped_sum: Annotated[tuple[int, ...], custom_field(_states, "10", _SUMS, "10")] = ()
     cropped_moment: Annotated[
         tuple[tuple[int, int], ...],
-        given_as(_powers, "10**2", "the same of powers of states, as pairs (10, 2)", "10**2"),
+        custom_field(_powers, "10**2", "the same of powers of states, as pairs (10, 2)", "10**2"),
     ] = ()
     distinct: Annotated[bool, flag("users whose state is not 0")] = False
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.protocol import Table
-from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.guarantee import float_above
+from panprivacy.privacy.guarantee import float_above
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
-from panprivacy.statistics.incidence.release import IncidenceRelease, Population, Whole
+from panprivacy.statistics.incidence.release import IncidenceRelease, UserPopulation, WholeHistogram
+from panprivacy.tables.cells.protocol import Table
+from panprivacy.tables.decoders.intervals import discrete_laplace_variance
 
 _MOST_SCALE, _MOST_SUM = 1 << 52, 1 << 62
 
@@ -35,7 +35,7 @@ class NamedReading:
         epsilon: of the release.
     """
 
-    population: Population
+    population: UserPopulation
     model: StateModel
     queries: Sequence[LinearQuery]
     scores: NDArray[np.int64]
@@ -44,7 +44,7 @@ class NamedReading:
     @classmethod
     def of(
         cls,
-        population: Population,
+        population: UserPopulation,
         model: StateModel,
         queries: Sequence[LinearQuery],
         epsilon: Fraction,
@@ -77,7 +77,7 @@ class NamedReading:
             return True
         ratios = [
             self.model.named_noise(discrete_laplace_variance(float(scale)))
-            / self.model.whole_noise(query, histogram)
+            / self.model.histogram_noise(query, histogram)
             for query, scale in zip(self.queries, self.scales, strict=True)
         ]
         return float(np.mean(ratios)) < 1
@@ -101,7 +101,7 @@ class NamedReading:
 
 @dataclass(frozen=True, slots=True)
 class HistogramReading:
-    """How many cells hold each value; a user moves two of these counts by one.
+    """The number of cells that hold each value; a user moves two of these counts by one.
 
     Args:
         population: of the statistic.
@@ -110,7 +110,7 @@ class HistogramReading:
         epsilon: of the release.
     """
 
-    population: Population
+    population: UserPopulation
     model: StateModel | SharedModel | SharedModels
     queries: Sequence[LinearQuery]
     epsilon: Fraction
@@ -130,7 +130,7 @@ class HistogramReading:
         return cells.histogram(table)
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> IncidenceRelease:
-        """What is asked, or the whole histogram.
+        """Return the answers to the query, or the complete histogram.
 
         Raises:
             LostReleaseError: the cells are too full: the answer would be noise.
@@ -141,6 +141,6 @@ class HistogramReading:
         answers = {
             query.name: (query, model.whole(query, counts, variance)) for query in self.queries
         }
-        whole = None if answers else Whole(model, variance)
+        whole = None if answers else WholeHistogram(model, variance)
         epsilon, numbers = float_above(self.epsilon), tuple(counts.tolist())
         return IncidenceRelease(self.population, numbers, confidence, epsilon, answers, whole)

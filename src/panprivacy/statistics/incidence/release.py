@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from panprivacy._validate import proportion
 from panprivacy.errors import PlanError
+from panprivacy.ground.validation import proportion
 from panprivacy.statistics.frames import as_pandas, as_polars
 from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
@@ -25,7 +25,7 @@ _CLEAR = 0.9999
 
 
 @dataclass(frozen=True, slots=True)
-class Population:
+class UserPopulation:
     """The users of an incidence count.
 
     Args:
@@ -44,15 +44,15 @@ class Population:
         return sorted(sorted(traced, key=abs)[:most])
 
     def names(self) -> tuple[Name, ...]:
-        """Of each answer of a whole histogram, in order."""
+        """Return the name of each answer of a complete histogram, in order."""
         above = self.states.above()
         states = [Name("", "exactly", (("state", state),)) for state in self.readable()]
         return (*states, *([] if above is None else [above.name]))
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """How a whole histogram is read.
+class WholeHistogram:
+    """The reading of a complete histogram.
 
     Args:
         model: reads it.
@@ -79,12 +79,12 @@ class IncidenceRelease(Named[Release]):
         group: of users; None if they are not counted by group.
     """
 
-    population: Population
+    population: UserPopulation
     counts: tuple[int, ...]
     confidence: float
     epsilon: float
     named: Mapping[Name, tuple[LinearQuery, Estimates]]
-    whole: Whole | None = None
+    whole: WholeHistogram | None = None
     statistic: str = ""
     group: Label | None = None
 
@@ -163,7 +163,7 @@ class IncidenceRelease(Named[Release]):
         )  # 0 is a state like others
 
     def reach(self) -> tuple[int, int]:
-        """How far from 0 states reach; it needs the whole histogram.
+        """Return the largest distance of states from 0; it needs the complete histogram.
 
         Returns:
             As far as some users clearly are, or further; and as far as nine in ten of those not in
@@ -243,7 +243,7 @@ class IncidenceRelease(Named[Release]):
         """The same as a Polars data frame."""
         return as_polars(self.to_arrow(constrained=constrained))
 
-    def _states(self, whole: Whole, most: int | None = None) -> Iterator[Release]:
+    def _states(self, whole: WholeHistogram, most: int | None = None) -> Iterator[Release]:
         """The number of users in each state within the bound, and above it."""
         estimates = whole.model.entries(self.counts, whole.noise_variance)
         limit = float(self.population.universe or np.inf)
@@ -314,7 +314,7 @@ class IncidenceRelease(Named[Release]):
         note = note_on(low, high, caveat=self.population.states.caveat(question), value=value)
         return Release(*numbers, self.counts, name, unit, note, *measured)
 
-    def _histogram(self) -> Whole:
+    def _histogram(self) -> WholeHistogram:
         if self.whole is None:
             message = (
                 f"this release answers {', '.join(map(str, self.named))}; name more in release(), "

@@ -10,20 +10,20 @@ from typing import Annotated
 import numpy as np
 from msgspec.structs import replace
 
-from panprivacy._parse import Users
-from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.law import MOST_MODULUS, Law, on_set
-from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.learning import LearnedBound, highest
-from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
-from panprivacy.planning.room import roomiest, sets_of, wider_sets
-from panprivacy.planning.universe import cells_within, check_cells, check_memory
-from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
-from panprivacy.statistics.incidence.plan import Entry, IncidencePlan
-from panprivacy.statistics.records import Sizes, flag, given_as, learned_bound, users, whole
+from panprivacy.ground.parsing import Users
+from panprivacy.ground.validation import MOST_BYTES, expected_range
+from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.common_sizes import CounterMemory, PerhapsUniverse
+from panprivacy.statistics.incidence.plan import EntryReading, IncidencePlan
+from panprivacy.statistics.records import Sizes, custom_field, flag, learned_bound, users, whole
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells.law import MOST_MODULUS, Law, on_set
+from panprivacy.tables.decoders.intervals import Floats
+from panprivacy.tables.planning.learning import LearnedBound, highest
+from panprivacy.tables.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.tables.planning.room import roomiest, sets_of, wider_sets
+from panprivacy.tables.planning.universe import cells_within, check_cells, check_memory
 
 Option = tuple[Budget, DifferenceSet]
 """A way to spend epsilon, and the set that the law is made of."""
@@ -76,7 +76,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         whole("counters: one for each user, fewer for a sample; hashed ones two for each expected "
               "user unless told", MOST_BYTES, example=200_000),
     ] = None  # fmt: skip
-    memory: Memory = None
+    memory: CounterMemory = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
     below: Annotated[
         int | None,
@@ -84,7 +84,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
               _MOST_BOUND, 0, example=5),
     ] = None  # fmt: skip
     law: Annotated[
-        Law | None, given_as(_law, "LAW", "the noise of the counters; the best one unless told")
+        Law | None, custom_field(_law, "LAW", "the noise of the counters; the best one unless told")
     ] = None
 
     def plan(self, request: Request) -> IncidencePlan:
@@ -181,10 +181,10 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         typical = math.inf if hashed or request.intrusions else _TYPICAL_QUESTIONS
 
         def errors(option: Option) -> Floats:
-            """Of one of a few named entries, and of one of the whole histogram."""
+            """Return the errors of one of a few named entries, and of one histogram entry."""
             budget, chosen = option
             cells = self._counters(chosen.modulus) or 1
-            entry = Entry.of(chosen, budget.state).after(request.intrusions)
+            entry = EntryReading.of(chosen, budget.state).after(request.intrusions)
             scale = (self.universe or cells) / cells
             asked = typical, math.inf
             return scale * np.sqrt([entry.variance(cells, budget, one) for one in asked])

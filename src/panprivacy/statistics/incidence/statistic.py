@@ -1,4 +1,4 @@
-"""How many users appeared exactly t times, for every t?
+"""How many users have a total of exactly t, for every t?
 
 A counter for each user of a universe or of a sample of it, or hashed counters for open-ended ids,
 modulo a number above the largest state. What leaves is either one noised count of cells for each
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from panprivacy.cells.law import Law
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.incidence.cases import TRIALS, WALKS
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
@@ -23,11 +23,10 @@ from panprivacy.statistics.incidence.release import IncidenceRelease
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.cells.law import Law
 
 
-class Incidence(
-    Statistic[IncidencePlan, IncidenceRelease], sizes=IncidenceSizes, query=IncidenceQuery
-):
+class Incidence(Statistic[IncidencePlan, IncidenceRelease]):
     """How many users are in each state: how many came exactly t times, or at least k times.
 
     >>> import numpy as np
@@ -65,7 +64,7 @@ class Incidence(
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(IncidenceSizes, IncidenceQuery, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

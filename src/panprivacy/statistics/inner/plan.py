@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from panprivacy.cells.additive import PairedCells
-from panprivacy.decoders.intervals import Floats
-from panprivacy.decoders.quadratic import ProductsModel
-from panprivacy.planning.regret import grid
-from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.additive_plans import AdditivePlan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.tables.cells.additive import PairedCells
+from panprivacy.tables.decoders.intervals import Floats
+from panprivacy.tables.decoders.quadratic import ProductsModel
+from panprivacy.tables.planning.regret import grid
+from panprivacy.tables.planning.request import Request, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class InnerPlan(AdditivePlan):
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         return (
             "how much do the products of users' states in two streams add up to? "
             f"({self.left} and {self.right}: the size of their join)"
@@ -56,7 +56,7 @@ class InnerPlan(AdditivePlan):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What a column calls the two streams."""
+        """The labels of the two streams in a column."""
         return self.left, self.right
 
     @property
@@ -72,7 +72,7 @@ class InnerPlan(AdditivePlan):
         return (-self.limit if self.signed else 0.0), self.limit
 
     @property
-    def told_at(self) -> tuple[float, ...]:
+    def error_points(self) -> tuple[float, ...]:
         """The sums of squares at which errors are told: low, middle and high."""
         low, high = map(float, self.expected)
         return tuple(dict.fromkeys((low, math.sqrt(low * high), high)))
@@ -82,7 +82,7 @@ class InnerPlan(AdditivePlan):
         return grid(*map(float, self.expected))
 
     def model(self, epoch: int) -> ProductsModel:
-        """What numbers that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of numbers released after `epoch` announced intrusions."""
         noise = self.noise(epoch)
         return ProductsModel(self.table_cells, noise, self.signed, self.clip, **self.of_clip(epoch))
 
@@ -98,6 +98,6 @@ class InnerPlan(AdditivePlan):
         return float(left @ right)
 
     def alike(self, answer: float) -> tuple[float, int]:
-        """As many users in the middle of what a state may be as have such an answer."""
+        """Return the synthetic population of an answer: how many users, each in a middle state."""
         state = max(self.bound // 2, 1)
         return abs(answer) / state**2, state

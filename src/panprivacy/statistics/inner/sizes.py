@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.errors import PlanError
-from panprivacy.planning.additive import Design, Reach, best_design, check_clip, designs
-from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import check_memory
 from panprivacy.statistics.additive_plans import (
     Bound,
     Clip,
-    Memory,
+    SumMemory,
     answers,
     cells_of,
     most_cells,
 )
 from panprivacy.statistics.inner.plan import InnerPlan
-from panprivacy.statistics.records import Sizes, flag, given_as
+from panprivacy.statistics.records import Sizes, custom_field, flag
+from panprivacy.tables.planning.additive import Design, Reach, best_design, check_clip, designs
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.planning.universe import check_memory
 
 _LEAST, _MOST = 10_000, 1_000_000_000
 """Times the square of the bound: the sums of squares that are planned for where nobody says."""
@@ -26,7 +26,7 @@ _MOST_LETTERS = 64
 
 
 def _label(name: str, value: object) -> str:
-    """What a column calls a stream."""
+    """Return the label of a stream in a column."""
     if isinstance(value, str) and 0 < len(value) <= _MOST_LETTERS:
         return value
     message = (
@@ -40,10 +40,11 @@ class InnerSizes(Sizes, frozen=True, tag="inner-product"):
 
     bound: Bound
     left: Annotated[
-        str, given_as(_label, "WORD", "what the column of sides calls one stream", "left")
+        str, custom_field(_label, "WORD", "what the column of sides calls one stream", "left")
     ] = "left"
     right: Annotated[
-        str, given_as(_label, "WORD", "what the column of sides calls the other stream", "right")
+        str,
+        custom_field(_label, "WORD", "what the column of sides calls the other stream", "right"),
     ] = "right"
     signed: Annotated[bool, flag("states may be below 0, down to minus the bound")] = False
     expected: Annotated[
@@ -56,11 +57,11 @@ class InnerSizes(Sizes, frozen=True, tag="inner-product"):
     cells: Annotated[
         int | None, cells_of("how many sums are kept, an even number: half for each stream")
     ] = None
-    memory: Memory = None
+    memory: SumMemory = None
     clip: Clip = None
 
     def plan(self, request: Request) -> InnerPlan:
-        """As many cells, and the form of a release, of the least regret over the range."""
+        """Return the plan whose cells and form of release have minimax regret over the range."""
         self._check()
         unit = self.bound**2
         expected = self.expected or (_LEAST * unit, _MOST * unit)

@@ -17,17 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Rows
 from panprivacy.errors import InputError
-from panprivacy.ids import Labels, WholeNumbers, as_column, decoded, gatherable
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import joined_deltas
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.inner.cases import TRIALS, WALKS
 from panprivacy.statistics.inner.plan import InnerPlan
 from panprivacy.statistics.inner.sizes import InnerSizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Batch, Statistic
+from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.table.memory import Batch, TableMemory
+from panprivacy.tables.addressing import CellBatch
+from panprivacy.tables.ids import Labels, WholeNumbers, as_column, decoded, gatherable
 
 _WANTED = " must be in a one-dimensional array or sequence"
 
@@ -46,7 +48,91 @@ class Sides(NamedTuple):
     right: Batch
 
 
-class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
+class SidedMemory(TableMemory[InnerPlan]):
+    """The memory of an inner product: two tables, one for each stream."""
+
+    __slots__ = ()
+
+    def prepare(  # type: ignore[override]
+        self, users: Labels, deltas: WholeNumbers | None = None, sides: Labels | str | None = None
+    ) -> Sides:
+        """Check one batch of events without counting it, so that several statistics can take it.
+
+        Args:
+            users: as for `update`.
+            deltas: as for `update`.
+            sides: the stream of each event, `left` or `right` as the sizes call them; one word if
+                all are of one stream; None for the left one.
+
+        Raises:
+            InputError: as for `update`, or a side that is none. The message names the row.
+        """
+        if sides is None or isinstance(sides, str):
+            every = super().prepare(users, deltas)
+            nobody = Batch(self.plan, [], None)
+            left = self._is_left(pa.chunked_array([[sides or self.plan.left]]))[0]
+            return Sides(self.plan, *((every, nobody) if left else (nobody, every)))
+        ids = gatherable(as_column(users, "user ids" + _WANTED))
+        changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
+        column = as_column(sides, "sides" + _WANTED)
+        for name, one in (("side", column), ("delta", changes)):
+            if one is not None and len(one) != len(ids):
+                message = (
+                    f"there must be one {name} for each id: {len(ids):,} ids, {len(one):,} {name}s"
+                )
+                raise InputError(message)
+        left = self._is_left(column)
+        return Sides(
+            self.plan, *(self._part(ids, changes, np.flatnonzero(of)) for of in (left, ~left))
+        )
+
+    def apply(self, *batches: Sides) -> None:  # type: ignore[override]
+        """Count what this statistic has checked, or one of the same plan, in one pass.
+
+        Args:
+            batches: what `prepare` gave, in order.
+
+        Raises:
+            InputError: one was checked for another plan. Nothing was counted.
+        """
+        self.check_plans(one.plan for one in batches)
+        cells, state = self.cells, self.now
+        for side, several in enumerate(
+            zip(*((one.left, one.right) for one in batches), strict=True)
+        ):
+            rows = CellBatch(self.addressing, [chunk for batch in several for chunk in batch.ids])
+            deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in several])
+            table = cells.half(state.table, side)
+            cells.update(table, rows, deltas, state.intrusions, self.coins)
+
+    def _is_left(self, column: pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Whether each event is of the left stream."""
+        labels = self.plan.left, self.plan.right
+        wanted = f"the side must be {labels[0]} or {labels[1]}, as left= and right= say"
+        try:
+            texts = decoded(column).cast(pa.string())
+        except pa.ArrowException:  # what it says quotes a value
+            raise InputError(wanted) from None
+        places = pc.index_in(texts, value_set=pa.array(labels))
+        if places.null_count:
+            missing = np.asarray(places.is_null())
+            raise InputError(wanted, row=int(np.argmax(missing)) + 1)
+        left: NDArray[np.bool_] = np.asarray(places) == 0
+        return left
+
+    def _part(
+        self, ids: pa.ChunkedArray, deltas: pa.ChunkedArray | None, rows: NDArray[np.int64]
+    ) -> Batch:
+        """The events of one stream, checked."""
+        chosen = None if deltas is None else deltas.take(pa.array(rows))
+        try:
+            return super().prepare(ids.take(pa.array(rows)), chosen)
+        except InputError as error:
+            row = None if error.row is None else int(rows[error.row - 1]) + 1
+            raise InputError(error.reason, row=row) from None
+
+
+class InnerProduct(Statistic[InnerPlan, Release]):
     """The sum over users of what they have in one stream times what they have in the other.
 
     >>> import numpy as np
@@ -80,7 +166,7 @@ class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(InnerSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 
@@ -98,80 +184,4 @@ class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
             **arguments: Unpack[Arguments],
         ) -> None: ...
 
-    def prepare(  # type: ignore[override]
-        self, users: Labels, deltas: WholeNumbers | None = None, sides: Labels | str | None = None
-    ) -> Sides:
-        """Check one batch of events without counting it, so that several statistics can take it.
-
-        Args:
-            users: as for `update`.
-            deltas: as for `update`.
-            sides: the stream of each event, `left` or `right` as the sizes call them; one word if
-                all are of one stream; None for the left one.
-
-        Raises:
-            InputError: as for `update`, or a side that is none. The message names the row.
-        """
-        if sides is None or isinstance(sides, str):
-            every = super().prepare(users, deltas)
-            nobody = Batch(self._plan, [], None)
-            left = self._is_left(pa.chunked_array([[sides or self._plan.left]]))[0]
-            return Sides(self._plan, *((every, nobody) if left else (nobody, every)))
-        ids = gatherable(as_column(users, "user ids" + _WANTED))
-        changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
-        column = as_column(sides, "sides" + _WANTED)
-        for name, one in (("side", column), ("delta", changes)):
-            if one is not None and len(one) != len(ids):
-                message = (
-                    f"there must be one {name} for each id: {len(ids):,} ids, {len(one):,} {name}s"
-                )
-                raise InputError(message)
-        left = self._is_left(column)
-        return Sides(
-            self._plan, *(self._part(ids, changes, np.flatnonzero(of)) for of in (left, ~left))
-        )
-
-    def apply(self, *batches: Sides) -> None:  # type: ignore[override]
-        """Count what this statistic has checked, or one of the same plan, in one pass.
-
-        Args:
-            batches: what `prepare` gave, in order.
-
-        Raises:
-            InputError: one was checked for another plan. Nothing was counted.
-        """
-        self._check_plans(one.plan for one in batches)
-        cells, state = self._cells, self._state
-        for side, several in enumerate(
-            zip(*((one.left, one.right) for one in batches), strict=True)
-        ):
-            rows = Rows(self._addressing, [chunk for batch in several for chunk in batch.ids])
-            deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in several])
-            table = cells.half(state.table, side)
-            cells.update(table, rows, deltas, state.intrusions, self._coins)
-
-    def _is_left(self, column: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Whether each event is of the left stream."""
-        labels = self._plan.left, self._plan.right
-        wanted = f"the side must be {labels[0]} or {labels[1]}, as left= and right= say"
-        try:
-            texts = decoded(column).cast(pa.string())
-        except pa.ArrowException:  # what it says quotes a value
-            raise InputError(wanted) from None
-        places = pc.index_in(texts, value_set=pa.array(labels))
-        if places.null_count:
-            missing = np.asarray(places.is_null())
-            raise InputError(wanted, row=int(np.argmax(missing)) + 1)
-        left: NDArray[np.bool_] = np.asarray(places) == 0
-        return left
-
-    def _part(
-        self, ids: pa.ChunkedArray, deltas: pa.ChunkedArray | None, rows: NDArray[np.int64]
-    ) -> Batch:
-        """The events of one stream, checked."""
-        chosen = None if deltas is None else deltas.take(pa.array(rows))
-        try:
-            return super().prepare(ids.take(pa.array(rows)), chosen)
-        except InputError as error:
-            row = None if error.row is None else int(rows[error.row - 1]) + 1
-            raise InputError(error.reason, row=row) from None
+    _memory = SidedMemory

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from panprivacy.addressing import Independent
-from panprivacy.cells.additive import AdditiveCells
-from panprivacy.decoders.quadratic import SquaresModel, SumModel
-from panprivacy.planning.request import Request, Split
-from panprivacy.slices import Slice
 from panprivacy.statistics.additive_plans import AdditivePlan
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.tables.addressing import Independent
+from panprivacy.tables.cells.additive import AdditiveCells
+from panprivacy.tables.decoders.quadratic import SquaresModel, SumModel
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.slices import Slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,19 @@ class MomentPlan(AdditivePlan):
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         if self.order == 1:
             return "how much do the states of all users add up to?"
         return "how much do the squares of the states of all users add up to?"
 
     @property
     def unit(self) -> str:
-        """What answers count."""
+        """The unit of answers."""
         return "added up over users" if self.order == 1 else "squares added up over users"
 
     @property
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
         return Name("", "frequency_moment", (("order", self.order),))
 
     @property
@@ -67,15 +67,15 @@ class MomentPlan(AdditivePlan):
         return AdditiveCells(self.cells, *scales, self.clip)
 
     def address(self, key: bytes) -> Independent:
-        """Which cell a user maps to, with which sign; where nothing is squared, one for all."""
+        """Return the addressing of a user's cell and sign; one cell if nothing is squared."""
         return Independent(1, key) if self.order == 1 else AdditivePlan.address(self, key)
 
     def sliced(self, slice_: Slice) -> Self:
         """The plan of a slice; one cell cannot be divided, so each shard has one."""
         return self if self.order == 1 else AdditivePlan.sliced(self, slice_)
 
-    def reunited(self, query: object, epoch: int, slices: int) -> CountReading:
-        """How the sums of all slices are read; cells of one number each are added up."""
+    def reading_of_slices(self, query: object, epoch: int, slices: int) -> CountReading:
+        """Return the reading of the sums of all slices; cells of one number each are added up."""
         if self.order == 1:
             return self.joined(query, epoch, slices)
         return self.reading(query, epoch)
@@ -86,7 +86,7 @@ class MomentPlan(AdditivePlan):
         return self.order == 2 and not self.clip
 
     def model(self, epoch: int) -> SumModel | SquaresModel:
-        """What numbers that are released after `epoch` announced intrusions say."""
+        """Return the estimate model of numbers released after `epoch` announced intrusions."""
         noise = self.noise(epoch)
         if self.order == 1:
             return SumModel(noise)
@@ -97,6 +97,6 @@ class MomentPlan(AdditivePlan):
         return float((states.astype(float) ** self.order).sum())
 
     def alike(self, answer: float) -> tuple[float, int]:
-        """As many users in the middle of what a state may be as have such an answer."""
+        """Return the synthetic population of an answer: how many users, each in a middle state."""
         state = max(self.bound // 2, 1)
         return max(answer, 0.0) / state**self.order, state

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.errors import PlanError
-from panprivacy.planning.additive import Design, Reach, best_design, check_clip, designs
-from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import check_memory
 from panprivacy.statistics.additive_plans import (
     Bound,
     Clip,
-    Memory,
+    SumMemory,
     answers,
     cells_of,
     most_cells,
 )
 from panprivacy.statistics.moment.plan import MomentPlan
 from panprivacy.statistics.records import Sizes, flag, whole
+from panprivacy.tables.planning.additive import Design, Reach, best_design, check_clip, designs
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.planning.universe import check_memory
 
 _LEAST, _MOST = 10_000, 1_000_000_000
 """Times the bound, or its square: the answers that are planned for where nobody says."""
@@ -36,11 +36,11 @@ class MomentSizes(Sizes, frozen=True, tag="moment"):
         answers("the answer, or its range; 10,000 to 1e9 times the bound**order unless told"),
     ] = None
     cells: Annotated[int | None, cells_of("how many sums are kept; for order 1 it is one")] = None
-    memory: Memory = None
+    memory: SumMemory = None
     clip: Clip = None
 
     def plan(self, request: Request) -> MomentPlan:
-        """As many cells, and the form of a release, of the least regret over the range."""
+        """Return the plan whose cells and form of release have minimax regret over the range."""
         self._check()
         unit = self.bound**self.order
         expected = self.expected or (_LEAST * unit, _MOST * unit)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.moment.cases import TRIALS, WALKS
 from panprivacy.statistics.moment.plan import MomentPlan
 from panprivacy.statistics.moment.sizes import MomentSizes
@@ -23,7 +24,7 @@ from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 
 
-class FrequencyMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
+class FrequencyMoment(Statistic[MomentPlan, Release]):
     """The sum of all users' states (order 1), or that of their squares (order 2).
 
     >>> import numpy as np
@@ -60,7 +61,7 @@ class FrequencyMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(MomentSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Slots
-from panprivacy.cells.protocol import Deltas, Table
-from panprivacy.coins import Coins
-from panprivacy.counters.running import Running, Sum
-from panprivacy.noise import wipe
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.running.nodes import Nodes
+from panprivacy.tables.addressing import Slots
+from panprivacy.tables.cells.protocol import Deltas, Table
+from panprivacy.tables.counters.running import Running, Sum
 
 
 class CountedCells(ABC):
@@ -86,7 +86,7 @@ class CountedCells(ABC):
         wipe(before, rises)
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
-        """What each of `groups` equal runs of cells counts for."""
+        """Return the count of each of `groups` equal runs of cells."""
         sums: NDArray[np.int64] = self.inner.group_sums(self.of_cells(table), groups, epoch)
         return sums
 

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.cells.protocol import Table
-from panprivacy.coins import Coins
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.mechanism import Floats, Integers, Memory
-from panprivacy.counters.running import KNOWN, Running
-from panprivacy.counters.tree import Tree
-from panprivacy.noise import wipe
+from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.noise import wipe
+from panprivacy.tables.cells.protocol import Table
+from panprivacy.tables.counters.endless import Endless
+from panprivacy.tables.counters.mechanism import CounterState, Floats, Integers
+from panprivacy.tables.counters.running import KNOWN, Running
+from panprivacy.tables.counters.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """The open nodes of a tree of steps, or of one tree after another, and public numbers.
 
-    A table is int64: the sum of the open node of each level, the bits of `Memory.told`, and those
-    of what `Running` knows. How many steps have ended is not in it.
+    A table is int64: the sum of the open node of each level, the bits of `CounterState.told`, and
+    those of what `Running` knows. How many steps have ended is not in it.
 
     Args:
         tree: the mechanism.
@@ -28,12 +28,12 @@ class Nodes:
 
     tree: Tree | Endless
 
-    tells_presence = False
+    is_presence = False
     says = "noisy sums of events, one for each level of a tree of steps"
 
     @property
     def cells(self) -> int:
-        """How many sums there are."""
+        """The number of sums."""
         return self.tree.shape[0]
 
     @property
@@ -56,11 +56,11 @@ class Nodes:
         return bool(np.isfinite(told).all() and np.isfinite(known).all())
 
     def fresh_noise(self, coins: Coins, table: Table, tick: int) -> Table:
-        """What an announced intrusion adds to each number of a table that has so many steps."""
+        """Return the noise that an announced intrusion adds to a number, by the number of steps."""
         (sum_of_events,) = self.sums(table, tick, coins)
         noise = np.zeros(self.nbytes // 8, np.int64)
         cells, told, _ = self._parts(noise)
-        self.tree.rerandomise(Memory(cells, told, tick - sum_of_events.start), coins)
+        self.tree.rerandomise(CounterState(cells, told, tick - sum_of_events.start), coins)
         return noise
 
     def rerandomise(
@@ -79,10 +79,10 @@ class Nodes:
         """The one sum that counts on, in a table, after so many steps."""
         cells, told, known = self._parts(table)
         begun = int(known[0]) if np.isfinite(known[0]) else 0  # else `check` refuses it
-        return [Running(self.tree, coins, Memory(cells, told, tick - begun), known)]
+        return [Running(self.tree, coins, CounterState(cells, told, tick - begun), known)]
 
     def restart(self, table: Table, tick: int, coins: Coins) -> None:
-        """Go on at a later step with new nodes, on top of the last answer."""
+        """Restart at a later step with new nodes, on top of the last answer."""
         (sum_of_events,) = self.sums(table, tick, coins)
         sum_of_events.restart(tick)
 

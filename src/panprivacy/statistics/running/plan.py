@@ -10,20 +10,20 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from panprivacy.cells.protocol import Deltas
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.running import Sum
-from panprivacy.counters.shapes import largest_deviation
-from panprivacy.counters.tree import Tree
-from panprivacy.decoders.intervals import Measured, noise_quantile
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request, Split
-from panprivacy.slices import Slice
+from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plan import Plan, UserStates
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.running.nodes import Nodes
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.counters.endless import Endless
+from panprivacy.tables.counters.running import Sum
+from panprivacy.tables.counters.shapes import largest_deviation
+from panprivacy.tables.counters.tree import Tree
+from panprivacy.tables.decoders.intervals import Measured, noise_quantile
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.slices import Slice
 
 TOLD_STEPS = 1_000_000
 """Of a count without a horizon."""
@@ -42,16 +42,16 @@ class AtBirth(Budget):
         object.__setattr__(self, "release", Fraction(0))
 
     def of_state(self, intrusions: int) -> Fraction:  # noqa: ARG002
-        """What the state costs, however often it is seen after announced intrusions."""
+        """Return the privacy loss of the state, whatever the number of announced intrusions."""
         return self.state
 
     def unseen(self, *, releases: int, intrusions: int) -> Fraction:  # noqa: ARG002
-        """What the releases cost if nobody ever sees the state: far out as much as with it."""
+        """Return the privacy loss of releases whose state is never seen: equal to that with it."""
         return self.state
 
 
 class EventPlan(Plan):
-    """What plans of running counts say of themselves: what is hidden is one event."""
+    """The description of plans of running counts, which hide one event."""
 
     __slots__ = ()
 
@@ -70,12 +70,12 @@ class EventPlan(Plan):
         )
 
     def sliced(self, slice_: Slice) -> NoReturn:  # noqa: ARG002
-        """What leaves depends on the step, with noise of its own at each."""
+        """Refuse: a running count has no slices, as each step adds its own output noise."""
         message = "a running count cannot be divided among shards: count it on one machine"
         raise PlanError(message)
 
     def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
-        """What leaves depends on the step: there is no sum to which others could be added."""
+        """Refuse: the output depends on the step, so there is no sum to merge with others."""
         message = "a running count is released as a whole: call release()"
         raise PlanError(message)
 
@@ -120,19 +120,24 @@ class RunningPlan(EventPlan):
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         steps = "step" if self.horizon is None else f"of up to {self.horizon:,} steps"
         return f"how many events so far, at the end of each {steps}?"
 
     @property
     def table(self) -> Any:  # a table of sums, into which no user is mapped
-        """What is kept."""
+        """The layout of the stored table."""
         return Nodes(self.tree)
 
     @property
     def crash(self) -> Fraction:
         """Once for the noise that both branches share, and once for an event that is sent again."""
         return 2 * self.request.epsilon
+
+    @property
+    def crash_again(self) -> Fraction:
+        """Once for an event that is sent again: shared noise leaves on one branch only."""
+        return self.request.epsilon
 
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""
@@ -174,7 +179,7 @@ class RunningPlan(EventPlan):
         return (f"errors are those of the first {TOLD_STEPS:,} steps: say horizon= if it is known",)
 
     def absolute_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
-        """How far an answer strays at most with this probability, at the worst step."""
+        """Return the bound on the error of an answer at this probability, at the worst step."""
         return noise_quantile(confidence, 1.0) * self.absolute_error()
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.shapes import mixed_radix
-from panprivacy.planning.request import Request
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.running.plan import RunningPlan, at_birth
+from panprivacy.tables.counters.endless import Endless
+from panprivacy.tables.counters.shapes import mixed_radix
+from panprivacy.tables.planning.request import Request
 
 _MOST_STEPS = 1_000_000_000
 _MOST_BOUND = 1 << 20

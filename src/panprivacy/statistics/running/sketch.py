@@ -11,21 +11,21 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.addressing import Slots
-from panprivacy.cells.cropped import CroppedCells
-from panprivacy.cells.protocol import Deltas, Table
-from panprivacy.coins import Coins
-from panprivacy.counters.running import Sum
-from panprivacy.counters.shapes import largest_deviation, mixed_radix
-from panprivacy.counters.tree import Tree
-from panprivacy.decoders.intervals import Floats, Measured, Model
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request
-from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
+from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.running.counted import CountedCells
 from panprivacy.statistics.running.nodes import Nodes
 from panprivacy.statistics.running.plan import EventPlan
+from panprivacy.tables.addressing import Slots
+from panprivacy.tables.cells.cropped import CroppedCells
+from panprivacy.tables.cells.protocol import Deltas, Table
+from panprivacy.tables.counters.running import Sum
+from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
+from panprivacy.tables.counters.tree import Tree
+from panprivacy.tables.decoders.intervals import Floats, Measured, Model
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.planning.universe import MOST_BYTES_UNLESS_TOLD
 
 MOST_BOUND = 1 << 20
 MOST_CORNER = 1 << 51
@@ -50,7 +50,7 @@ class CountedSums(CountedCells):
 
     levels = 1
     dtype = np.int64
-    tells_presence = False
+    is_presence = False
     says = "noisy sums of deltas, and noisy sums of these for each node of a tree of steps"
 
     @property
@@ -60,7 +60,7 @@ class CountedSums(CountedCells):
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return self.linear.cells
 
     def of_cells(self, table: Table) -> Table:
@@ -78,8 +78,8 @@ class CountedSums(CountedCells):
         return self.linear.without_noise(slots, deltas, coins)
 
 
-class Spent(NamedTuple):
-    """How epsilon is spent.
+class EpsilonSplit(NamedTuple):
+    """The division of epsilon.
 
     Args:
         cells: for one event, at a look at the cells.
@@ -92,7 +92,7 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """What a model says of counts in units.
+    """The estimate model of counts in units.
 
     Args:
         model: of counts in which a cell that is full counts for 1.
@@ -124,7 +124,7 @@ class Scaled:
 
 
 class SketchPlan(EventPlan, CountPlan):
-    """What plans of running sketches say of themselves.
+    """The description of plans of running sketches.
 
     A subclass has the fields `horizon`, `bound`, `cells` and `spent`.
     """
@@ -134,20 +134,20 @@ class SketchPlan(EventPlan, CountPlan):
     horizon: int
     bound: int
     cells: int
-    spent: Spent
+    spent: EpsilonSplit
 
     @property
     @abstractmethod
     def corners(self) -> tuple[int, ...]:
-        """From here on a state counts for no more; up to a second one it does not count."""
+        """The corners of the score: from the first on it is constant, up to the second it is 0."""
 
     @abstractmethod
     def model_of(self, noise_variance: float) -> Model:
-        """What the sum over `full` says, if that has noise of this variance beside the cells'."""
+        """Return the model of the sum over `full`, for this noise variance beside the cells'."""
 
     @property
     def full(self) -> int:
-        """What a cell counts for at most: from corner to corner, or from 0."""
+        """The largest count of a cell: from corner to corner, or from 0."""
         return self.corners[0] - sum(self.corners[1:])
 
     @property
@@ -169,11 +169,11 @@ class SketchPlan(EventPlan, CountPlan):
 
     @property
     def table(self) -> CountedSums:  # type: ignore[override]
-        """What is kept."""
+        """The layout of the stored table."""
         return CountedSums(self.inner, Nodes(self.tree))
 
     def model(self, epoch: int) -> Scaled:  # noqa: ARG002 - no intrusion can be announced
-        """What the sum says at the worst step."""
+        """Return the estimate model of the sum at the worst step."""
         return Scaled(self.model_of(self.split.noise_variance), self.inner.unit * self.full)
 
     def told(
@@ -189,7 +189,7 @@ class SketchPlan(EventPlan, CountPlan):
         return *found.answer(last.value, confidence), found.measured(last.value)
 
 
-def ways_to_spend(request: Request, what: str) -> list[Spent]:
+def ways_to_spend(request: Request, what: str) -> list[EpsilonSplit]:
     """The ways to share epsilon.
 
     Args:
@@ -203,7 +203,7 @@ def ways_to_spend(request: Request, what: str) -> list[Spent]:
         message = f"no intrusion can be announced to {what}: make a fresh one after it"
         raise PlanError(message)
     shares = [request.epsilon * share / _SHARES for share in range(1, _SHARES)]
-    return [Spent(cells, request.epsilon - cells) for cells in shares]
+    return [EpsilonSplit(cells, request.epsilon - cells) for cells in shares]
 
 
 P = TypeVar("P", bound=SketchPlan)
@@ -242,7 +242,7 @@ def _with_noise(plan: P) -> P:
 
 
 def cells_of(memory: int | None) -> int:
-    """How many cells fit into so many bytes; None for 64 MiB."""
+    """Return the number of cells that fit into a number of bytes; None for 64 MiB."""
     return (memory or MOST_BYTES_UNLESS_TOLD) // _CELL_BYTES
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.running.cases import TRIALS, WALKS
 from panprivacy.statistics.running.plan import RunningPlan
 from panprivacy.statistics.running.sizes import RunningSizes
-from panprivacy.statistics.running.stepwise import Stepwise
+from panprivacy.statistics.running.stepwise import Stepwise, StepwiseMemory
+from panprivacy.tables.ids import Labels, WholeNumbers, as_column, read_deltas
 
 _WANTED = "events must be a one-dimensional array or sequence, of anything"
 
 
-class Events(NamedTuple):
+class CheckedEvents(NamedTuple):
     """Events that were checked.
 
     Args:
@@ -31,7 +32,45 @@ class Events(NamedTuple):
     amount: int
 
 
-class RunningCount(Stepwise[RunningPlan], sizes=RunningSizes):
+class EventMemory(StepwiseMemory[RunningPlan]):
+    """The memory of a running count of events: one sum, of whatever came."""
+
+    __slots__ = ()
+
+    def prepare(  # type: ignore[override]
+        self,
+        users: Labels,
+        deltas: WholeNumbers | None = None,
+        sides: Labels | str | None = None,  # noqa: ARG002 - events of both streams count
+    ) -> CheckedEvents:
+        """Check one batch of events without counting it.
+
+        Args:
+            users: one of anything for each event.
+            deltas: what each event adds, 0 .. bound; None for 1 each.
+            sides: not used.
+
+        Raises:
+            InputError: a delta out of range. The message names the row.
+            BudgetError: all steps have ended.
+        """
+        rows = len(as_column(users, _WANTED))
+        self.check_steps()
+        if deltas is None:
+            return CheckedEvents(self.plan, rows)
+        read = read_deltas(deltas, rows)
+        self.plan.check_deltas(read)
+        return CheckedEvents(self.plan, int(read.sum()))
+
+    def apply(self, *batches: CheckedEvents) -> None:  # type: ignore[override]
+        """Count what this statistic has checked, or one of the same plan, in the open step."""
+        self.check_plans(one.plan for one in batches)
+        self.check_steps()
+        (sum_of_events,) = self.sums
+        sum_of_events.add(sum(one.amount for one in batches))
+
+
+class RunningCount(Stepwise[RunningPlan]):
     """The number of events so far, released at the end of every step, from memory that may be seen.
 
     >>> import panprivacy as pp
@@ -59,12 +98,12 @@ class RunningCount(Stepwise[RunningPlan], sizes=RunningSizes):
     All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
     never made again after a crash: what was counted since the state was taken is lost. Each crash
     after which an earlier state goes on adds up to `guarantee.crash`, which is `2 epsilon`, for an
-    event that it loses. [docs/guarantees/crashes.md]
+    event that it loses, and each further one epsilon. [docs/guarantees/crashes.md]
     """
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(RunningSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 
@@ -72,34 +111,4 @@ class RunningCount(Stepwise[RunningPlan], sizes=RunningSizes):
             self, *, horizon: Whole | None = None, bound: Whole = 1, **arguments: Unpack[Arguments]
         ) -> None: ...
 
-    def prepare(  # type: ignore[override]
-        self,
-        users: Labels,
-        deltas: WholeNumbers | None = None,
-        sides: Labels | str | None = None,  # noqa: ARG002 - events of both streams count
-    ) -> Events:
-        """Check one batch of events without counting it.
-
-        Args:
-            users: one of anything for each event.
-            deltas: what each event adds, 0 .. bound; None for 1 each.
-            sides: not used.
-
-        Raises:
-            InputError: a delta out of range. The message names the row.
-            BudgetError: all steps have ended.
-        """
-        rows = len(as_column(users, _WANTED))
-        self._check_left()
-        if deltas is None:
-            return Events(self._plan, rows)
-        read = read_deltas(deltas, rows)
-        self._plan.check_deltas(read)
-        return Events(self._plan, int(read.sum()))
-
-    def apply(self, *batches: Events) -> None:  # type: ignore[override]
-        """Count what this statistic has checked, or one of the same plan, in the open step."""
-        self._check_plans(one.plan for one in batches)
-        self._check_left()
-        (sum_of_events,) = self._sums
-        sum_of_events.add(sum(one.amount for one in batches))
+    _memory = EventMemory

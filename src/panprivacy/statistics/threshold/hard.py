@@ -10,19 +10,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.law import Law, on_shape
-from panprivacy.cells.modular import counter_type
-from panprivacy.cells.shapes import MOST_SHAPED, Shape
-from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request, budgets, no_signal
-from panprivacy.planning.room import MOST_COST
-from panprivacy.statistics.block_plans import IN_PART
+from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import ScoredPlan, scored_split
+from panprivacy.statistics.soft.block_plans import IN_PART
+from panprivacy.statistics.soft.scored_plans import ScoredPlan, scored_split
 from panprivacy.statistics.threshold.plan import AnyThreshold, soft_plan
+from panprivacy.tables.cells.law import Law, on_shape
+from panprivacy.tables.cells.modular import counter_type
+from panprivacy.tables.cells.shapes import MOST_SHAPED, Shape
+from panprivacy.tables.decoders.intervals import Floats
+from panprivacy.tables.planning.request import Request, budgets, no_signal
+from panprivacy.tables.planning.room import MOST_COST
 
 MOST_HARD = 4_095
 """The largest bound: the search for a law of twice as many values takes four times as long."""
@@ -60,9 +60,9 @@ class Shaped:
         """1 from the threshold on, and less beyond the bound."""
         return self.shape.question()
 
-    def told(self) -> NDArray[np.bool_]:
+    def countable_states(self) -> NDArray[np.bool_]:
         """Those up to the bound, and those below 0 that have room."""
-        return self.shape.told()
+        return self.shape.countable_states()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,17 @@ class HardPlan(AnyThreshold, ScoredPlan):
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         return f"how many users are in a state of {self.threshold:,} or more?"
 
     @property
     def unit(self) -> str:
-        """What answers count."""
+        """The unit of answers."""
         return f"users with {self.threshold:,} or more"
 
     @property
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
         return Name("", "at_least", (("state", self.threshold),))
 
     @property
@@ -104,12 +104,12 @@ class HardPlan(AnyThreshold, ScoredPlan):
 
     @property
     def caveat(self) -> str | None:
-        """That users below 0 count, where somebody may be there and there is no room."""
+        """The caveat that users below 0 count, where they are possible and there is no room."""
         return IN_PART if self.below is None and not self.shape.below else None
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a soft threshold of as many counters would cost."""
+        """The remarks about the error of a soft threshold with as many counters."""
         counters = self.universe, self.cells, None
         soft = soft_plan(self.threshold, self.bound, *counters, self.request)
         times = self.absolute_error() / soft.absolute_error()
@@ -215,16 +215,16 @@ def _sized(shape: Shape, epsilon: float) -> Iterator[Shape]:
 
 
 def _moduli(threshold: int, bound: int) -> list[int]:
-    """How many values a counter may have: each number is tried where few matter."""
+    """Return the numbers of values to try for a counter: all if few, else the better end."""
     least, most = max(bound + 1, 3), max(math.ceil(_ROOM * (bound + 1)), 4)
     if most <= _FEW:
         return list(range(least, most + 1))
     two = Shape(threshold, bound, least, 1), Shape(threshold, bound, most, 1)
-    return [min(two, key=lambda one: one.least_price(1)).modulus]
+    return [min(two, key=lambda one: one.price_bound(1)).modulus]
 
 
 def _set_sizes(modulus: int, epsilon: float) -> list[int]:
-    """How large the set may be: the share that leaves its law the largest spectrum, or near it."""
+    """Return the set sizes to try: near the share that gives its law the largest spectrum."""
     size = max(round(modulus / (math.exp(min(epsilon, 700)) + 1)), 1)
     near = range(max(size * 3 // 4, 1), size * 3 // 2 + 2) if size < _FEW else [size]
     return [one for one in near[:: max(size // 8, 1)] if one < modulus]

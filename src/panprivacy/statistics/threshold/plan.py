@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.threshold import ThresholdCells
-from panprivacy.decoders.blocks import ScoredModel
-from panprivacy.planning.blocks import (
+from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.release import Name
+from panprivacy.statistics.soft.block_plans import IN_PART, Soft, SoftPlan, best_plan
+from panprivacy.statistics.soft.scored_plans import Rise, ScoredPlan, Tents, best_tents
+from panprivacy.statistics.soft.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
+from panprivacy.tables.cells.difference_sets import DifferenceSet
+from panprivacy.tables.cells.threshold import ThresholdCells
+from panprivacy.tables.decoders.blocks import ScoredModel
+from panprivacy.tables.planning.blocks import (
     MOST_ANNOUNCED,
     block_chances,
     count_range,
     count_variances,
 )
-from panprivacy.planning.request import Request, Split, noise_variance
-from panprivacy.planning.room import MOST_COST
-from panprivacy.planning.universe import cells_within
-from panprivacy.statistics.block_plans import IN_PART, Soft, SoftPlan, best_plan
-from panprivacy.statistics.count_plan import CountPlan
-from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import Rise, ScoredPlan, Tents, best_tents
-from panprivacy.statistics.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
+from panprivacy.tables.planning.request import Request, Split, noise_variance
+from panprivacy.tables.planning.room import MOST_COST
+from panprivacy.tables.planning.universe import cells_within
 
 
 @dataclass(frozen=True, slots=True)
 class AnyThreshold(CountPlan):
-    """What all plans of a `ThresholdCount` have.
+    """The common part of all plans of a `ThresholdCount`.
 
     Args:
         threshold: the state from which on users are asked for.
@@ -55,24 +55,24 @@ class AnyThreshold(CountPlan):
 
 
 class SoftThreshold(AnyThreshold, Soft):
-    """What all plans of a soft `ThresholdCount` say of themselves, however it is read."""
+    """The description of all plans of a soft `ThresholdCount`, whatever its reading."""
 
     __slots__ = ()
 
     @property
     def question(self) -> str:
-        """What it answers, in words."""
+        """The question that it answers, in words."""
         part = f"in full from {self.high:,} on, in part above {self.low:,}"
         return f"how many users are in a state of about {self.threshold:,} or more, {part}?"
 
     @property
     def unit(self) -> str:
-        """What answers count."""
+        """The unit of answers."""
         return f"users with {self.threshold:,} or more (above {self.low:,} in part)"
 
     @property
     def name(self) -> Name:
-        """What the answer is called."""
+        """The name of the answer."""
         return Name("", "threshold", (("threshold", self.threshold),))
 
     @property
@@ -81,12 +81,12 @@ class SoftThreshold(AnyThreshold, Soft):
         return self.threshold // 2
 
     def joint_model(self, epoch: int, tables: int) -> ScoredModel:
-        """What the counts of several tables of other users say, added up."""
+        """Return the estimate model of added counts of several tables of disjoint users."""
         model: Any = self.model(epoch)
         return replace(model, tables=tables)
 
     def facts(self, states: UserStates) -> list[str]:
-        """How many users count in full by the threshold that was named."""
+        """Return the number of users who count in full by the named threshold."""
         full = int((states >= self.threshold).sum())
         return [f"{full:,} users are at the threshold or above"]
 
@@ -121,7 +121,7 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
         return ThresholdCells(self.cells, self.law, self.block, resolution=1)
 
     def model(self, epoch: int) -> ScoredModel:
-        """What a count that is released after `epoch` announced intrusions says."""
+        """Return the estimate model of a count released after `epoch` announced intrusions."""
         budget = self.split.budget
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
         counted = 2 * absent + contrast - epoch
@@ -150,7 +150,7 @@ class SlopedThresholdPlan(SoftThreshold, SlopedPlan):
         return -self.below, self.slope.shape.bound * self.slope.block
 
     def model(self, epoch: int) -> ScoredModel:
-        """What a sum of scores says."""
+        """Return the estimate model of a sum of scores."""
         return self.read_votes(self.universe, epoch)
 
 
@@ -168,7 +168,7 @@ class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
 
     @property
     def caveat(self) -> str | None:
-        """That users below 0 count, where somebody may be there and there is no room."""
+        """The caveat that users below 0 count, where they are possible and there is no room."""
         return IN_PART if self.below is None else None
 
     @property

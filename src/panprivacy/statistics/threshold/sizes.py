@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import MOST_BOUND, default_reach
-from panprivacy.planning.learning import LearnedBound, highest
-from panprivacy.planning.request import Request
-from panprivacy.planning.universe import cells_within, check_cells, check_memory
-from panprivacy.statistics.common_sizes import Below, Counters, Memory, Universe
+from panprivacy.statistics.common_sizes import Below, CounterCells, CounterMemory, Universe
 from panprivacy.statistics.records import Sizes, flag, learned_bound, whole
 from panprivacy.statistics.threshold.hard import MOST_HARD, HardPlan, hard_plan
 from panprivacy.statistics.threshold.plan import SoftThreshold, soft_plan
+from panprivacy.tables.planning.blocks import MOST_BOUND, default_reach
+from panprivacy.tables.planning.learning import LearnedBound, highest
+from panprivacy.tables.planning.request import Request
+from panprivacy.tables.planning.universe import cells_within, check_cells, check_memory
 
 
 class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
@@ -27,8 +27,8 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
         learned_bound("the largest sum of a user's deltas; others spoil answers; 64 times the "
                       "threshold unless told", MOST_BOUND, example=640),
     ] = None  # fmt: skip
-    cells: Counters = None
-    memory: Memory = None
+    cells: CounterCells = None
+    memory: CounterMemory = None
     hard: Annotated[
         bool,
         flag("whether nobody counts in part: the threshold is exact, and the error larger, at "
@@ -62,5 +62,5 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
         return highest(self.bound, self.threshold)
 
     def _counters(self, modulus: int) -> int:
-        """How many counters of so many values there are."""
+        """Return the number of counters with this number of values."""
         return self.cells or min(self.universe, cells_within(self.memory, modulus))

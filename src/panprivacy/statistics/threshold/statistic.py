@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
@@ -19,7 +20,7 @@ from panprivacy.statistics.threshold.plan import SoftThreshold
 from panprivacy.statistics.threshold.sizes import ThresholdSizes
 
 
-class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=ThresholdSizes):
+class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release]):
     """The number of users whose deltas add up to about `threshold` or more: a soft threshold.
 
     >>> import numpy as np
@@ -67,7 +68,7 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
 
     __slots__ = ()
 
-    trials, walks = TRIALS, WALKS
+    entry = CatalogueEntry(ThresholdSizes, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

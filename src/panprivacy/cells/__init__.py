@@ -1,1 +1,0 @@
-"""What a cell holds, and the noise that makes each cell differentially private."""

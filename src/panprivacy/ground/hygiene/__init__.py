@@ -1,0 +1,1 @@
+"""Measures that keep ids out of freed memory, dumps and swap, and checks that they are on."""

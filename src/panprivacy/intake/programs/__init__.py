@@ -1,0 +1,1 @@
+"""Shared parts of the programs: statistics from specifications, batches from rows, and pictures."""

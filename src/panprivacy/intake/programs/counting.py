@@ -1,0 +1,196 @@
+"""Statistics of a program, made from specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+from panprivacy.errors import PlanError
+from panprivacy.statistics.composites.grouped import Grouped
+from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.together import Together
+from panprivacy.statistics.specification import Specification, blamed, together
+from panprivacy.tables.planning.comparisons import MOST_UPDATES
+from panprivacy.tables.slices import Slice
+
+_MOST_MOVED: Final = 10**18
+"""Upper bound of all counted numbers."""
+
+Counting = Together[Any, Any]
+"""All statistics of a program, or those of each group."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that are counted separately.
+
+    Args:
+        labels: the labels of the groups.
+        per_user: maximum number of groups in which one user may appear.
+        ignore_others: leave out rows of undeclared groups; else they are an error.
+    """
+
+    labels: Sequence[str]
+    per_user: int = 1
+    ignore_others: bool = False
+
+
+def make_counting(
+    specifications: Sequence[Specification],
+    *,
+    epsilon: Fraction,
+    releases: int = 1,
+    intrusions: int = 0,
+    grouping: Grouping | None = None,
+    moves: Fraction | None = None,
+    key: bytes | None = None,
+    slice_: Slice | None = None,
+) -> Counting:
+    """Return the statistics with their own ledger, which share epsilon equally.
+
+    Args:
+        specifications: specifications of the statistics.
+        epsilon: total loss.
+        releases: number of releases that epsilon covers; with `moves` the last is for the end.
+        intrusions: number of announced intrusions that it covers.
+        grouping: the groups that are counted separately, if any.
+        moves: minimum change of the number before the next answer; None if no answer waits.
+        key: key of the addressing, if other shards have the same; None for a key of its own.
+        slice_: the slice of the tables to count, for a shard of a cluster; it is planned for
+            `intrusions_of_slices`. None for the complete tables.
+
+    Raises:
+        PlanError: there are no specifications.
+        SpecificationError: one cannot be planned, or its answers would be noise.
+    """
+    if not specifications:
+        message = "stat= must say what to count, such as distinct; see panprivacy stats"
+        raise PlanError(message)
+    if slice_ is not None:
+        _check_slices(specifications, moves)
+        intrusions = intrusions_of_slices(releases, intrusions)
+    covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
+    made = partial(together, specifications, **covers, key=key, slice_=slice_)
+    if moves is not None:
+        if grouping is not None:
+            message = "moves is for one statistic without groups"
+            raise PlanError(message)
+        return make_moving(specifications, moves, epsilon=epsilon, **covers)
+    if grouping is None:
+        return made(epsilon=epsilon)
+    return Grouped(
+        lambda share: made(epsilon=share),
+        grouping.labels,
+        epsilon=epsilon,
+        per_user=grouping.per_user,
+        ignore_others=grouping.ignore_others,
+    )
+
+
+def intrusions_of_slices(releases: int, intrusions: int) -> int:
+    """Return the number of announced intrusions for which the slices of a table are planned.
+
+    The contribution of a slice is a look at it. At the last release it is the unannounced look; at
+    each earlier release it is announced.
+
+    Args:
+        releases: number of releases of the complete table.
+        intrusions: number of other intrusions that may be announced.
+    """
+    return intrusions + releases - 1
+
+
+def _check_slices(specifications: Sequence[Specification], moves: Fraction | None) -> None:
+    """Check that no statistic needs the answer where it is counted: a shard has none.
+
+    Raises:
+        PlanError: an answer stands until the number has moved.
+        SpecificationError: windows learn from answers.
+    """
+    if moves is not None:
+        message = "moves looks at the number each time, which no shard of a cluster knows: leave "
+        message += "it out, or count on one machine"
+        raise PlanError(message)
+    for position, one in enumerate(specifications):
+        for name in one.sizes.learned:
+            with blamed(position):
+                message = f'{name} = "learn" learns from answers, and a shard of a cluster has '
+                message += "none: say a number"
+                raise PlanError(message)
+
+
+def make_moving(
+    specifications: Sequence[Specification],
+    moves: Fraction,
+    *,
+    epsilon: Fraction,
+    releases: int,
+    intrusions: int = 0,
+) -> Continual:
+    """Return a statistic whose answer stands until it has moved; one release is for the end.
+
+    Raises:
+        PlanError: there are several, or no release but that of the end, or a number is too large.
+        SpecificationError: it cannot be planned, or noise alone would move it.
+    """
+    if len(specifications) != 1:
+        message = "moves is for one statistic: count the others in another program"
+        raise PlanError(message)
+    if releases < 2:
+        message = "moves needs releases of at least 2: the last answer comes at the end"
+        raise PlanError(message)
+    if releases > MOST_UPDATES + 1:
+        message = f"releases must be at most {MOST_UPDATES + 1:,} with moves"
+        raise PlanError(message)
+    if moves > _MOST_MOVED:
+        message = f"moves must be at most {_MOST_MOVED:,}"
+        raise PlanError(message)
+    (one,) = specifications
+    with blamed(0):
+        made = Continual(
+            partial(one.make, intrusions=intrusions),
+            threshold=moves,
+            updates=releases - 1,
+            at_end=1,
+            epsilon=epsilon,
+            label=one.label,
+            asked=one.asked(),
+        )
+        made.internals.releasing.check_threshold()
+    return made
+
+
+def numbered(counting: Counting) -> bool:
+    """Return whether ids number the users of a universe."""
+    return any(one.plan.numbered is not None for one in counting.statistics.values())
+
+
+def check_needed(
+    counting: Counting, *, user: str | None, delta: str | None, side: str | None
+) -> None:
+    """Check that each required column has a name.
+
+    Raises:
+        PlanError: there is no column of the users, of arrivals and departures, or of the two
+            streams.
+    """
+    for label, one in counting.statistics.items():
+        sides, missing = one.plan.sides, ""
+        if one.plan.reads_ids and user is None:
+            missing = "user=: the column that says whose an event is"
+        elif one.plan.needs_deltas and delta is None:
+            missing = "delta=: the column that says who comes and who leaves"
+        elif sides and side is None:
+            missing = "side=: the column that says which of two streams an event is "
+            missing += f"of, {' or '.join(sides)}"
+        if missing:
+            message = f"{label} needs {missing}"
+            raise PlanError(message)
+
+
+def steps_of(specifications: Sequence[Specification]) -> int | None:
+    """Return the number of releases that the sizes cover, if they give it."""
+    return next((one.sizes.steps for one in specifications if one.sizes.steps), None)

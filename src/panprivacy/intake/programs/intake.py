@@ -1,0 +1,174 @@
+"""Conversion of the batches of a source for the statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.intake.programs.counting import Counting
+from panprivacy.intake.sources import Column
+from panprivacy.intake.sources.columns import StartError, show
+from panprivacy.intake.sources.unreadable import Skips, halves_of_batch, readable
+from panprivacy.tables.ids import first_null, gatherable, read_deltas
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Columns of the rows of a batch that count; None for each column that is not read."""
+
+    users: pa.Array
+    deltas: pa.Array | None
+    groups: pa.Array | None
+    sides: pa.Array | None
+
+
+Checked = Any
+"""Result of `prepare`, and argument of `apply`."""
+
+
+class Nulls(StrEnum):
+    """Treatment of a row without a user id."""
+
+    error = "error"
+    skip = "skip"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns that are read of each row.
+
+    Args:
+        user: the user id; None if only events are counted.
+        delta: the change of the user's state; None for 1.
+        group: the group of the event; None if there are no groups.
+        side: the stream of the event, of two; None if there is one.
+    """
+
+    user: Column | None = None
+    delta: Column | None = None
+    group: Column | None = None
+    side: Column | None = None
+
+    def wanted(self) -> list[Column]:
+        """Return the columns that exist, in order."""
+        each = self.user, self.delta, self.group, self.side
+        return [one for one in each if one is not None]
+
+
+def with_users(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows whose first column, that of users, is not null."""
+    valid = batch.column(0).is_valid()
+    kept = [gatherable(column).filter(valid) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(kept, batch.schema.names)
+
+
+class Observer(Protocol):
+    """Observer of the rows that count, for a demonstration."""
+
+    def observe(self, read: ReadRows, rows: int) -> None:
+        """Observe a batch; `rows` is its number of rows before some were left out."""
+
+
+class _Part(NamedTuple):
+    """Some rows, ready to be counted."""
+
+    read: ReadRows
+    checked: Checked
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Converter of batches for the statistics.
+
+    Args:
+        columns: the columns of the batches.
+        nulls: treatment of a row without a user id.
+        observer: for public data.
+    """
+
+    columns: Columns
+    nulls: Nulls
+    observer: Observer | None = None
+
+    def take(
+        self, counting: Counting, batch: pa.RecordBatch, rows_before: int, skips: Skips | None
+    ) -> bool:
+        """Count one batch; return whether there was anything to count.
+
+        Args:
+            counting: the statistics.
+            batch: a batch of the source.
+            rows_before: number of rows before the batch.
+            skips: counts rows that cannot be counted; None if the first one ends the input.
+
+        Raises:
+            InputError: a row cannot be counted; all rows of the batch before it were.
+        """
+        counted = False
+        try:
+            for part in readable(batch, halves_of_batch, partial(self._part, counting), skips):
+                counted = True
+                counting.internals.memory.apply(part.checked)
+                if self.observer is not None:
+                    self.observer.observe(part.read, part.num_rows)
+        except InputError as error:
+            raise error.after(rows_before) from None
+        return counted
+
+    def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
+        """Check one batch, for `counting.apply`; an error names the row, see `take`."""
+        try:
+            return self._part(counting, batch).checked
+        except InputError as error:
+            raise error.after(rows_before) from None
+
+    def _part(self, counting: Counting, batch: pa.RecordBatch) -> _Part:
+        """Return the columns of a batch, and their checked form."""
+        try:
+            read = self._read(batch)
+            columns = (read.users,) if read.groups is None else (read.users, read.groups)
+            sides = () if read.sides is None else (read.sides,)
+            checked = counting.internals.memory.prepare(*columns, read.deltas, *sides)
+        except InputError as error:
+            if error.row is None:  # the columns have wrong types
+                raise StartError(error.reason) from None
+            if self.columns.user is not None and self.nulls is Nulls.skip:  # such rows count too
+                kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
+                raise InputError(error.reason, row=int(kept[error.row - 1]) + 1) from None
+            raise
+        return _Part(read, checked, batch.num_rows)
+
+    def _read(self, batch: pa.RecordBatch) -> ReadRows:
+        """Return the columns of the rows that count.
+
+        If there are no users, any column is read in place of theirs.
+        """
+        named = self.columns.user is not None
+        if named and batch.column(0).null_count:
+            if self.nulls is Nulls.error:
+                message = "the user id is null: leave such rows out, or have nulls= skip them"
+                raise InputError(message, row=first_null(batch.column(0)) + 1)
+            batch = with_users(batch)
+        users, deltas, groups, sides = batch.column(0), None, None, None
+        rest = iter(batch.columns[named:])
+        if self.columns.delta is not None:
+            deltas = next(rest)
+            try:
+                read_deltas(deltas, len(deltas))
+            except InputError as error:  # the statistics would refuse it, but not name the column
+                reason = f"column {show(self.columns.delta.name)}: {error.reason}"
+                raise InputError(reason, row=error.row) from None
+        if self.columns.group is not None:
+            groups = next(rest)
+            if pa.types.is_integer(groups.type):  # groups are declared as texts
+                groups = groups.cast(pa.string())
+        if self.columns.side is not None:
+            sides = next(rest)
+        return ReadRows(users, deltas, groups, sides)

@@ -1,0 +1,1 @@
+"""Statistics of statistics: groups, several at once, windows, answers that stand."""

@@ -1,0 +1,1 @@
+"""Cells of a table, and the noise that makes each cell differentially private."""

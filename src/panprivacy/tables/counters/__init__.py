@@ -1,0 +1,1 @@
+"""Running counts: the state between two steps, and the output at the end of each."""

@@ -1,0 +1,194 @@
+"""A keyed 64-bit hash of whole numbers and byte strings, a few nanoseconds an id.
+
+A byte string that is the shortest decimal form of a whole number of 64 bits is that number, so
+7, "7" and b"7" are one user, and "07" is another.
+
+The construction is that of wyhash: a 64 by 64 to 128 bit product, folded. It spreads ids evenly
+for a random key and stops outsiders from aiming at a cell. It is not a cryptographic hash and
+privacy does not rest on it: the key is part of the state, and the guarantee holds for each key.
+
+Reference: Wang Yi, "wyhash", version 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import uint64
+from numpy.typing import NDArray
+
+from panprivacy.ground.kernels import helper, inlined, instruction, kernel, read_only
+
+KEY_BYTES = 16
+
+ABREAST = 16
+"""Words that are hashed at a time, in the words of `_intrinsics`, which is slow to import."""
+
+_SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
+_SECRET_1 = np.uint64(0x8BB84B93962EACC9)
+_EIGHT = np.int64(8)
+
+
+def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
+    """Return the two 64-bit words of a 16-byte key."""
+    first, second = np.frombuffer(key, "<u8", count=2)
+    return np.uint64(first), np.uint64(second)
+
+
+multiply_high = instruction("multiply_high")
+fold = instruction("fold")
+fetch_ahead = instruction("fetch_ahead")
+_fold_abreast = instruction("fold_abreast")
+trailing_zeros = instruction("trailing_zeros")
+popcount = instruction("popcount")
+scalar = instruction("scalar")
+equal_bytes = instruction("equal_bytes")
+deposit = instruction("deposit")
+_load_word = instruction("load_word")
+
+
+@inlined
+def hash_word(word: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
+    """Return the hash of one 64-bit word."""
+    product = fold(word ^ key_0, key_1 | uint64(1))
+    return fold(product ^ _SECRET_0, word ^ _SECRET_1 ^ key_1)
+
+
+@inlined
+def hash_abreast(source: np.uint64, key_0: np.uint64, key_1: np.uint64, target: np.uint64) -> None:
+    """Write the same hashes of the `ABREAST` words at one address to another."""
+    _fold_abreast(source, key_0, key_1 | uint64(1), _SECRET_0, _SECRET_1 ^ key_1, target)
+
+
+@inlined
+def _short_word(data: NDArray[np.uint8], start: np.int64, length: np.int64) -> np.uint64:
+    """Return fewer than eight bytes as one word, little-endian."""
+    word = uint64(0)
+    for at in range(length):
+        word |= uint64(data[start + at]) << uint64(8 * at)
+    return word
+
+
+@inlined
+def _hash_bytes(
+    data: NDArray[np.uint8], start: np.int64, length: np.int64, key_0: np.uint64, key_1: np.uint64
+) -> np.uint64:
+    """Return the hash of `data[start:start+length]`, by eight bytes; the last eight overlap."""
+    if length < _EIGHT:
+        last = _short_word(data, start, length)
+        state = key_0
+    else:
+        address = uint64(data.ctypes.data) + uint64(start)
+        state = key_0
+        for at in range(0, length - _EIGHT, _EIGHT):
+            state = fold(state ^ _load_word(address + uint64(at)), key_1 | uint64(1)) ^ key_0
+        last = _load_word(address + uint64(length - _EIGHT))
+    return hash_word(last ^ state, key_0 ^ (uint64(length) * _SECRET_1), key_1)
+
+
+_ZERO, _NINE, _TEN, _MINUS = uint64(ord("0")), uint64(9), uint64(10), uint64(ord("-"))
+_SAFE_DIGITS, _TEN_TO_19 = uint64(19), uint64(10**19)
+_SMALLEST = uint64(2**63)
+"""The size of the smallest whole number."""
+
+
+_MOST_DIGITS = uint64(20)
+"""A sign counts as one."""
+
+_SIXES, _TOP_HALVES = uint64(0x0606060606060606), uint64(0xF0F0F0F0F0F0F0F0)
+_ZEROS = uint64(0x3030303030303030)
+
+
+@inlined
+def non_digits(word: np.uint64) -> np.uint64:
+    """Return the high halves of eight bytes, 0 for digits: 3, and still 3 when 6 is added."""
+    return (word ^ _ZEROS) | ((word + _SIXES) ^ _ZEROS)
+
+
+@inlined
+def may_be_number(data: NDArray[np.uint8], start: np.int64, end: np.int64) -> np.bool:
+    """Return whether a byte string may be a number, by its first bytes and its length.
+
+    All of the first eight bytes are looked at, where there are so many: random texts of
+    hexadecimal digits often begin with a digit, and rarely with eight. One comparison decides,
+    because no processor can guess how several of them turn out.
+    """
+    length = end - start
+    if length < _EIGHT:
+        first = uint64(data[uint64(start)]) if length > 0 else uint64(0)
+        return (first - _ZERO <= _NINE) | (first == _MINUS)
+    word = _load_word(uint64(data.ctypes.data) + uint64(start))
+    first, rest = word & uint64(0xFF), word >> uint64(8)
+    no_sign, no_digit = first ^ _MINUS, non_digits(first) & uint64(0xF0)
+    no_digits = non_digits(rest) & (_TOP_HALVES >> uint64(8))
+    too_long = (_MOST_DIGITS - uint64(length)) >> uint64(63)
+    return (no_sign * no_digit | no_digits | too_long) == uint64(0)
+
+
+@helper
+def decimal_word(
+    data: NDArray[np.uint8], start: np.int64, end: np.int64
+) -> tuple[np.bool, np.uint64]:
+    """Return whether `data[start:end]` is the shortest decimal form of a 64-bit number, and it."""
+    negative = uint64(data[uint64(start)]) == _MINUS
+    first = uint64(start) + uint64(negative)
+    digits, read, word = uint64(end) - first, uint64(0), uint64(0)
+    while read < digits:
+        digit = uint64(data[first + read]) - _ZERO
+        if digit > _NINE:
+            break
+        word = word * _TEN + digit
+        read += uint64(1)
+    leading = uint64(data[first]) - _ZERO if digits else uint64(0)
+    shortest = read == digits and (leading > uint64(0) or digits == uint64(1))
+    if digits > _SAFE_DIGITS:  # beyond 2**64 the word has started again from 0
+        fits = digits == _SAFE_DIGITS + uint64(1) and leading == uint64(1) and word >= _TEN_TO_19
+        shortest = shortest and fits
+    if negative:
+        return shortest and leading > uint64(0) and word <= _SMALLEST, uint64(0) - word
+    return shortest, word
+
+
+_KEY = "uint64, uint64"
+
+
+@kernel(f"void({read_only('int64')}, {_KEY}, uint64[::1])")
+def hash_integers(
+    values: NDArray[np.int64], key_0: np.uint64, key_1: np.uint64, hashes: NDArray[np.uint64]
+) -> None:
+    """Write the hash of each value into `hashes`."""
+    for row in range(values.size):
+        hashes[row] = scalar(hash_word(uint64(values[row]), key_0, key_1))
+
+
+@kernel(
+    *(
+        f"void({read_only(offset)}, {read_only('uint8')}, {_KEY}, uint64[::1])"
+        for offset in ("int32", "int64")
+    )
+)
+def hash_byte_strings(
+    offsets: NDArray[Any],
+    data: NDArray[np.uint8],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    hashes: NDArray[np.uint64],
+) -> None:
+    """Write the hash of each string `data[offsets[row]:offsets[row+1]]` into `hashes`.
+
+    Those that begin as numbers do are looked at again, so that others take no longer for them.
+    """
+    numbers = 0
+    for row in range(hashes.size):
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        hashes[row] = _hash_bytes(data, start, end - start, key_0, key_1)
+        numbers += may_be_number(data, start, end)
+    if not numbers:
+        return
+    for row in range(hashes.size):
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if may_be_number(data, start, end):
+            is_number, word = decimal_word(data, start, end)
+            if is_number:
+                hashes[row] = hash_word(word, key_0, key_1)

@@ -1,0 +1,1 @@
+"""The theorems of proofs/, tied to the classes that ship."""

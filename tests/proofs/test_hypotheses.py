@@ -1,0 +1,233 @@
+"""What each theorem of proofs/ assumes of a class that ships, read off the class."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.papers import local
+from panprivacy.privacy.guarantee import exp_bounds, joint_loss
+from panprivacy.tables.addressing import Direct, Hashed, Levelled, Sampled
+from panprivacy.tables.cells import difference_sets
+from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.cells.law import Law, on_blocks
+from panprivacy.tables.cells.modular import BlockCells, ModularCells, ScaledCells
+from panprivacy.tables.cells.parity import ParityCells
+from panprivacy.tables.ids import read_ids
+from tests.proofs.extracted import NotingCoins, law, moves, ratio, updated
+
+EPSILON = Fraction(1, 2)
+BELOW, _ = exp_bounds(EPSILON)
+BLOCKS = on_blocks(difference_sets.residues(3), 2, EPSILON)
+COUNTERS = {
+    "modular": ModularCells(1, Law.flat(7, EPSILON)),
+    "scaled": ScaledCells(1, Law.flat(7, EPSILON)),
+    "blocks": BlockCells(1, BLOCKS),
+    "parities": ParityCells(1, EPSILON),
+}
+EACH = pytest.mark.parametrize("name", COUNTERS)
+
+
+def values(cells):
+    """One table for each value of a single counter."""
+    many = 2 if isinstance(cells, ParityCells) else cells.law.modulus
+    return [np.array([value], cells.dtype) for value in range(many)]
+
+
+# modular_cells
+
+
+@EACH
+def test_no_noise_is_likelier_than_r(name):
+    """`bounded_ratio r noise`, and the same of the noise of an announced intrusion."""
+    cells = COUNTERS[name]
+    born = law(lambda coins: int(cells.born(coins)[0]))
+    again = law(lambda coins: int(cells.fresh_noise(coins)[0]))
+    assert len(born) == len(values(cells))
+    assert 1 < ratio(born) <= BELOW
+    assert again == born
+
+
+@EACH
+def test_an_update_adds_without_a_coin(name):
+    """`add`: the cell moves by an amount that depends on the update alone."""
+    cells = COUNTERS[name]
+    tables = values(cells)
+    for slot, delta in itertools.product(range(6 if name == "scaled" else 1), [-3, -1, 1, 2, 5]):
+        after = [int(updated(cells, table, [(slot, delta)])[0]) for table in tables]
+        moved = {(new - old) % len(tables) for old, new in enumerate(after)}
+        assert len(moved) == 1
+
+
+@EACH
+def test_an_announced_intrusion_adds_fresh_noise_or_takes_it_away(name):
+    """`noised`: the cell moves by the noise, or by as much the other way."""
+    cells = COUNTERS[name]
+    tables = values(cells)
+    for noise in tables:
+        moved = set()
+        for table in tables:
+            after = table.copy()
+            cells.rerandomise(after, noise)
+            moved.add((int(after[0]) - int(table[0])) % len(tables))
+        assert moved in ({int(noise[0])}, {-int(noise[0]) % len(tables)})
+
+
+def test_a_law_of_too_large_a_ratio_is_not_taken_for_a_private_one():
+    assert ratio(dict(enumerate(Law.of([9, 1, 1]).weights.tolist()))) > BELOW
+
+
+# redrawn_bits, bits_and_releases
+
+
+BITS = BitCells(1, EPSILON)
+
+
+def bit(table):
+    """The one bit of a table."""
+    return int(table[0])
+
+
+def drawn(rows, start):
+    """The law of the bit after a batch."""
+    return law(lambda coins: bit(updated(BITS, np.array([start], np.uint8), rows, coins)))
+
+
+def test_a_bit_is_drawn_from_p_or_from_its_complement():
+    """`presence_bits`: it begins with 1 - p; rows draw it from p, or 1 - p if they delete last."""
+    p = BITS.presence(0)
+    assert 1 - p <= p < 1
+    assert p / (1 - p) <= BELOW
+    assert law(lambda coins: bit(BITS.born(coins))) == {0: p, 1: 1 - p}
+    for start in (0, 1):
+        assert drawn([(0, 1)], start) == {0: 1 - p, 1: p}
+        assert drawn([(0, 1), (0, 1)], start) == {0: 1 - p, 1: p}
+        assert drawn([(0, 1), (0, -1)], start) == {0: p, 1: 1 - p}
+        assert drawn([(0, -1), (0, 1)], start) == {0: 1 - p, 1: p}
+        assert drawn([(-1, 1)], start) == {start: 1}
+
+
+def test_other_rows_leave_a_bit_alone():
+    """`table_program`: each cell meets its own rows, with coins of its own."""
+    cells = BitCells(2, EPSILON)
+    p = cells.presence(0)
+    born = law(lambda coins: bit(cells.born(coins)))
+    after = law(lambda coins: bit(updated(cells, np.zeros(1, np.uint8), [(1, 1)], coins)))
+    assert born == {0: p * p, 1: p * (1 - p), 2: p * (1 - p), 3: (1 - p) ** 2}
+    assert after == {0: 1 - p, 2: p}
+
+
+@pytest.mark.parametrize("releases", [1, 3])
+def test_bits_and_releases_are_charged_what_the_theorem_says(releases):
+    """p/(1-p) (1 - p + p b**n) is what the plan charges for the state and for its releases."""
+    state, release = Fraction(1, 2), Fraction(1, 5)
+    p = BitCells(1, state).presence(0)
+    charged = joint_loss(p, releases * release)
+    b = exp_bounds(release)[0]
+    assert exp_bounds(charged)[1] >= 1 - p + p * b**releases
+    assert exp_bounds(charged)[0] < (1 - p + p * b**releases) * (1 + Fraction(1, 10**12))
+
+
+# discrete_laplace, release_of_a_count
+
+
+def test_a_cell_moves_a_count_by_one():
+    """`release_of_a_count`: between any two values of one cell, whatever the others are."""
+    for others in range(4):
+        tables = [np.array([others << 1 | one], np.uint8) for one in (0, 1)]
+        assert moves(BitCells(3, EPSILON), tables) == 1
+    assert moves(COUNTERS["blocks"], values(COUNTERS["blocks"])) == 1
+    assert moves(COUNTERS["scaled"], values(COUNTERS["scaled"])) == 1
+    assert moves(COUNTERS["parities"], values(COUNTERS["parities"])) == 1
+
+
+def test_a_release_asks_for_noise_of_one_over_its_epsilon():
+    """`laplace q` with `q**-1 = e**epsilon_release`, so a release costs that."""
+    coins = NotingCoins()
+    budget = pp.Budget(state=Fraction(1, 2), release=Fraction(1, 4))
+    for _ in coins:
+        coins.scales.clear()
+        density = pp.Density(universe=1, epsilon=1, budget=budget, coins=coins)
+        density.release()
+        assert coins.scales == [4]
+
+
+def test_the_noise_falls_by_one_factor_a_step():
+    """The weight at k is q**|k|."""
+    weights = law(lambda coins: int(coins.discrete_laplace(Fraction(2), 1)[0]), tail=2)
+    (q,) = {weights[k + 1] / weights[k] for k in range(4)}
+    assert all(weights[k] == weights[0] * q ** abs(k) for k in weights)
+
+
+# unseen_window
+
+
+def test_an_unseen_window_is_charged_what_the_theorem_says():
+    """(1 + a b)/(a + b), for a = e**state and b = e**release."""
+    state, release = Fraction(19, 20), Fraction(1, 20)
+    unseen = pp.Budget(state=state, release=release).unseen(releases=1, intrusions=0)
+    (a, _), (b, _) = exp_bounds(state), exp_bounds(release)
+    charged = exp_bounds(Fraction(unseen))[1]
+    assert 0 <= charged - (1 + a * b) / (a + b) < Fraction(1, 10**6)
+
+
+# randomised_response, unary_encoding
+
+
+@pytest.mark.parametrize("many", [2, 3])
+def test_a_response_has_the_law_of_the_theorem(many):
+    response = local.RandomisedResponse(many, epsilon=EPSILON)
+    q = response.keep
+    for value in range(many):
+        found = law(lambda coins, value=value: int(response.randomise([value], coins)[0]))
+        for report in range(many):
+            assert found[report] == q * (report == value) + (1 - q) / many
+    assert 1 + q * many / (1 - q) == response.ratio <= BELOW
+
+
+def test_a_unary_report_has_the_law_of_the_theorem():
+    unary = local.UnaryEncoding(3, epsilon=EPSILON)
+    r = unary.other
+    assert 0 < r <= 1 - r
+    for value in range(3):
+        found = law(lambda coins, value=value: int(unary.randomise([value], coins)[0, 0]))
+        for report, mass in found.items():
+            expected = Fraction(1)
+            for place in range(3):
+                one = report >> place & 1
+                expected *= Fraction(1, 2) if place == value else (r if one else 1 - r)
+            assert mass == expected
+    assert (1 - r) / r == unary.ratio <= BELOW
+
+
+# table_ratio
+
+
+@pytest.mark.parametrize(
+    "addressing",
+    [Direct(4), Sampled(4, 2, bytes(16)), Hashed(3, bytes(16)), Levelled(2, 3, bytes(16))],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_user_has_one_cell_or_none(addressing):
+    """`address`: a function of the user, whatever else is in the batch."""
+    together = np.concatenate([*addressing.slots(read_ids([0, 1, 2, 3, 0, 1]))])
+    alone = [np.concatenate([*addressing.slots(read_ids([user]))]) for user in range(4)]
+    assert all(len(cells) == 1 for cells in alone)
+    assert together.tolist() == [int(alone[user][0]) for user in (0, 1, 2, 3, 0, 1)]
+
+
+# paley_residues
+
+
+@pytest.mark.parametrize("prime", [3, 7, 11, 19, 23, 31, 43, 47])
+def test_residues_are_a_group_with_one_of_each_pair(prime):
+    """`residues_mul`, `no_zero` and `or_minus`."""
+    members = set(difference_sets.residues(prime).members().tolist())
+    assert 0 not in members
+    for residue in members:
+        assert {residue * other % prime for other in members} == members
+    assert all((number in members) != (-number % prime in members) for number in range(1, prime))

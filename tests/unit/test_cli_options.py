@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from panprivacy.cli import options
 from panprivacy.cli.options import check_output, check_picture, write_new, zones_like
 from panprivacy.errors import PlanError
 
@@ -31,7 +30,7 @@ def test_a_picture_is_a_png_that_can_be_written(tmp_path):
 
 
 def test_without_matplotlib_the_cure_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(options, "find_spec", lambda _name: None)
+    monkeypatch.setattr("panprivacy.statistics.plots.find_spec", lambda _name: None)
     with pytest.raises(
         PlanError, match=r"--plot needs Matplotlib: pip install 'panprivacy\[plot\]'"
     ):

@@ -283,6 +283,40 @@ def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
     assert (ordinary != private).mean() > 0.05
 
 
+@pytest.mark.parametrize(
+    ("statistic", "value"),
+    [
+        (pp.CroppedSum(tau=10, universe=USERS, epsilon=1), 40_000.0),
+        (pp.CroppedSum(tau=10, expected=(1_000, USERS), epsilon=4), 40_000.0),
+        (pp.ThresholdCount(threshold=20, universe=50_000, epsilon=1), 5_000.0),
+    ],
+)
+def test_counters_of_users_that_came_stand_beside_those_of_others(statistic, value):
+    """The table of an ordinary program has a scale of its own, in which both halves differ."""
+    figure = Figure()
+    ordinary, private = figure.subplots(1, 2)
+    one = pp.Release(value, value, value, 0.95, 1.0, ())
+    draw_states(ordinary, private, statistic.plan, Answers([one]))
+    for axes in (ordinary, private):
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["came", "did not come"]
+    cells, noisy = (np.asarray(axes.images[0].get_array()) for axes in (ordinary, private))
+    half = cells.shape[1] // 2
+    assert cells[:, :half].min() > 0
+    assert not cells[:, half:].any()
+    assert ordinary.images[0].get_clim() == (0, cells.max())
+    assert private.images[0].get_clim() == (0, noisy.max())
+
+
+def test_cells_that_add_up_users_have_no_halves():
+    ordinary, private = Figure().subplots(1, 2)
+    plan = pp.InnerProduct(bound=20, epsilon=1).plan
+    one = pp.Release(1e6, 1e6, 1e6, 0.95, 1.0, ())
+    draw_states(ordinary, private, plan, Answers([one]))
+    assert "adds up many users" in ordinary.get_title()
+    assert ordinary.get_xticks().size == 0
+    assert (np.asarray(ordinary.images[0].get_array())[-1] != 0).any()  # one stream, not a blank
+
+
 @pytest.mark.parametrize("epsilon", ["0.3", "0.8", "1", "2", "30"])
 def test_a_picture_says_no_smaller_odds_than_the_plan(epsilon):
     statistic = pp.Density(universe=500, epsilon=epsilon)

@@ -51,6 +51,10 @@ COMMANDS = {
     "windows with more answers": ([*RUN, "--window", "1d", "--releases", 5], "one answer a window"),
     "by without groups": ([*RUN, "--by", "page"], "--by COL and --groups a,b,c go together"),
     "deltas that are texts": ([*RUN, "--delta", "page"], "must hold whole numbers"),
+    "a picture of noise": (
+        [*RUN[:7], "threshold,threshold=5,universe=60", "--plot", "x.png"],
+        "would be noise",
+    ),
     "a picture in JPEG": ([*RUN, "--plot", "x.jpg"], "name a file that ends in .png"),
     "a misspelt command": (["rn"], "No such command 'rn': there are run, "),
     "a configuration that is not there": (["serve", "c.toml"], "`panprivacy init` writes a"),
@@ -80,6 +84,7 @@ def test_a_command_speaks_of_its_options(given, tmp_path):
     assert not re.search(r"\b(?:format|groups|nulls|by|releases|confidence|epsilon)=", told.stderr)
     assert says is None or says in told.stderr
     assert not (tmp_path / "none").exists()
+    assert not [*tmp_path.glob("*.png")]
 
 
 def test_a_plan_without_use_says_what_would_do():

@@ -81,14 +81,53 @@ def test_given_axes_are_drawn_on_and_hold_one_unit():
         Answers([answer(100.0), answer(30.0, "calls", unit="events")]).plot(ax=axes)
 
 
-def test_an_interval_without_end_is_said():
-    axes = answer(100.0, high=math.inf).plot()
-    assert "100  (90 or more)" in words(axes)
+@pytest.mark.parametrize(
+    ("low", "high", "says", "caps", "arrows"),
+    [
+        (90, 110, "100  (90 to 110)", 2, 0),
+        (90, math.inf, "100  (90 or more)", 1, 1),
+        (-math.inf, 110, "100  (110 or less)", 1, 1),
+        (-math.inf, math.inf, "100  (it may be any number)", 0, 2),
+    ],
+)
+def test_an_interval_without_end_has_an_arrow_and_no_cap(low, high, says, caps, arrows):
+    axes = answer(100.0, low=low, high=high).plot()
+    assert says in words(axes)
+    marks = [line.get_marker() for line in axes.lines]
+    assert marks.count("|") == caps
+    assert marks.count("<") + marks.count(">") == arrows
+    ((left, right),) = intervals(axes)
+    assert bool(left == 90) is math.isfinite(low)
+    assert bool(right == 110) is math.isfinite(high)
+    assert left <= 90 < 110 <= right
+
+
+def test_arrows_reach_beyond_all_ends():
+    both = [answer(100.0, group="home"), answer(30.0, group="help", high=math.inf)]
+    assert intervals(Answers(both).plot())[1][1] > 110
 
 
 def test_notes_are_printed_once():
     both = [answer(100.0, group=one, note="mostly noise") for one in ("home", "help")]
     assert "Note on home, help: mostly noise." in words(Answers(both).plot())
+
+
+def test_a_note_names_five_answers_and_how_many_more():
+    many = [answer(100.0, group=f"page{n}", note="mostly noise") for n in range(40)]
+    said = " ".join(words(Answers(many).plot()).split())
+    assert "Note on page0, page1, page2, page3, page4 and 35 more: mostly noise." in said
+    assert "page5" not in said.partition("Note on")[2]
+
+
+@pytest.mark.parametrize("inches", [4, 7, 14])
+def test_the_caption_is_as_wide_as_the_axes(inches):
+    figure, axes = plt.subplots(figsize=(inches, 4), layout="constrained")
+    note = "mostly noise: take longer windows, or read several small pages as one group " * 3
+    answer(100.0, note=note.strip()).plot(ax=axes)
+    (caption,) = [one for one in axes.texts if "Note on" in one.get_text()]
+    figure.draw_without_rendering()
+    share = caption.get_window_extent().width / axes.get_window_extent().width
+    assert 0.7 < share < 1.05
 
 
 def test_lost_answers_are_counted():
@@ -103,7 +142,8 @@ def test_of_many_states_those_nearest_to_0_are_drawn():
     axes = often.release().plot()
     drawn = len(labels(axes))
     assert drawn < 25
-    assert f"the {drawn} nearest to 0 of 42" in axes.get_title(loc="left")
+    title = axes.get_title(loc="left")
+    assert f"the {drawn - 1} states nearest to 0 and at least 41, of 42 answers" in title
 
 
 def test_without_matplotlib_it_says_what_to_install():

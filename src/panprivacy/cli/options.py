@@ -56,7 +56,10 @@ def check_picture(plot: Path | None) -> None:
         if not plot.parent.is_dir():
             message = f"--plot cannot write {plot}: there is no folder {plot.parent}; make it first"
             raise PlanError(message)
+        was_there = plot.exists()
         plot.open("ab").close()
+        if not was_there:  # an error later leaves no empty file
+            plot.unlink()
     except OSError as error:
         message = f"--plot cannot write {plot}: {error.strerror}"
         raise PlanError(message) from None

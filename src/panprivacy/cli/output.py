@@ -16,11 +16,10 @@ from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.composites.windows import Window
 from panprivacy.statistics.grid import time_zone
-from panprivacy.statistics.notes import format_number, names_by_note
+from panprivacy.statistics.notes import format_number, names_by_note, some_of
 from panprivacy.statistics.release import Answers, Name, Release
 
 _MOST_ROWS = 21
-_MOST_NOTED = 5
 _LOST = "too many users share a counter; plan for more with expected=, next time"
 
 
@@ -162,8 +161,7 @@ def _notes(listed: Mapping[Name, Release | None]) -> Iterator[str]:
     for note, noted in names_by_note(listed).items():
         groups = ("" if name.group is None else f" of {name.group}" for name in noted)
         names = [f"{_title(name)}{group}" for name, group in zip(noted, groups, strict=True)]
-        more = f" and {len(names) - _MOST_NOTED:,} more" if len(names) > _MOST_NOTED else ""
-        yield f"Note on {', '.join(names[:_MOST_NOTED])}{more}: {note}."
+        yield f"Note on {some_of(names)}: {note}."
 
 
 def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
@@ -179,8 +177,7 @@ def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
             group = "" if name.group is None else f" of {name.group}"
             cut.append(f"{_title(name)}{group} {number} (standard error {error})")
     if cut:
-        more = f" and {len(cut) - _MOST_NOTED:,} more" if len(cut) > _MOST_NOTED else ""
-        yield f"Uncut, for sums and averages: {', '.join(cut[:_MOST_NOTED])}{more}."
+        yield f"Uncut, for sums and averages: {some_of(cut)}."
 
 
 def _promise(printed: Printed) -> str:

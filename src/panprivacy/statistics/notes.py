@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_MOST_NAMED = 5
 
 _FAR = 2
 """An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
@@ -69,7 +71,7 @@ _WITH_DIGITS = "share", "events per"
 def format_number(value: float, unit: str) -> str:
     """A number for people: whole where it counts users, with digits where it is a share or mean."""
     if not math.isfinite(value):
-        return "inf"
+        return "inf" if value > 0 else "-inf"
     digits = 4 if unit.startswith(_WITH_DIGITS) else 0
     return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0
 
@@ -85,3 +87,9 @@ def names_by_note(answers: Mapping[T, Any]) -> dict[str, list[T]]:
         if one is not None and one.note is not None:
             found.setdefault(one.note, []).append(name)
     return found
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

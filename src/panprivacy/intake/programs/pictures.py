@@ -27,8 +27,10 @@ from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import PrivacyLoss, shown
 from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
+from panprivacy.statistics.plots import nearest
 from panprivacy.statistics.release import Answers, Name, Release
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.tables.cells.additive import AdditiveCells, PairedCells
 from panprivacy.tables.ids import read_ids
 
 _SIDE = 64
@@ -38,7 +40,10 @@ _MOST_LEVEL = 7
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
 _dates: Any = ConciseDateFormatter
-_ORDINARY = "an ordinary program, seized:\na cell is a count"
+_ORDINARY = "an ordinary program, seized:\na cell tells what a user did"
+_SUMS = "an ordinary sketch, seized:\na cell adds up many users"
+_WIDTH = 96
+"""Characters in a line of a heading."""
 
 
 class Planned(Protocol):
@@ -68,7 +73,7 @@ def plot_answers(
     for part, (label, statistic) in zip(rows, statistics.items(), strict=True):
         plan, row = statistic.plan, part.subplots(1, 3)
         asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
-        part.suptitle(textwrap.fill(asked, 110), x=0.01, ha="left", fontweight="bold")
+        part.suptitle(textwrap.fill(asked, _WIDTH), x=0.01, ha="left", fontweight="bold")
         own = answers.where(statistic=label)
         _draw_answers(row[0], plan, own, truths or {})
         draw_states(row[1], row[2], plan, own)
@@ -109,7 +114,7 @@ def plot_steps(
         else:
             _draw_line(axis, told)
         asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
-        axis.set_title(textwrap.fill(asked, 110), loc="left", fontweight="bold")
+        axis.set_title(textwrap.fill(asked, _WIDTH), loc="left", fontweight="bold")
         ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
         ends = [0, *filter(math.isfinite, ends)]
         axis.set(ylabel=plan.unit, ylim=(min(ends), max(ends) * 1.08 or None))
@@ -128,7 +133,9 @@ def plot_steps(
 def _draw_line(axis: Axes, told: Sequence[tuple[datetime, Release, float | None]]) -> None:
     """Draw answers over time, with their intervals, and the truth if it is public."""
     moments, releases, truths = zip(*told, strict=True)
-    low, high = [one.low for one in releases], [one.high for one in releases]
+    most = max(filter(math.isfinite, (end for one in releases for end in (one.value, one.high))))
+    low = [one.low for one in releases]
+    high = [one.high if math.isfinite(one.high) else 2 * most + 1 for one in releases]
     marker = "o" if len(told) < _MOST_BARS else None
     axis.fill_between(moments, low, high, color=_INK, alpha=0.25, linewidth=0)
     axis.vlines(moments[-1], low[-1], high[-1], color=_INK)  # an estimate may be below it
@@ -150,16 +157,30 @@ def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> 
     """
     odds = PrivacyLoss(min(plan.split.budget.state, Fraction(99))).odds or Fraction(0)
     seized = f"this program, seized:\na cell changes odds {shown(odds, 3)} times at most"
-    cells = throw_away_cells(plan, answers)
+    words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
     if plan.table.is_presence:
-        words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
+        cells = throw_away_cells(plan, answers)
         title = f"an ordinary program, seized:\na cell tells who {words[0]}"
         draw_presence(ordinary, cells[0], title, words)
         draw_presence(private, cells[1], seized, words)
-    else:
-        ends = min(int(np.min(cells)), 0), max(int(np.max(cells)), 1)
-        _draw_counters(ordinary, cells[0], _ORDINARY, ends)
-        _draw_counters(private, cells[1], seized, ends)
+        return
+    halves, cells = _counters(plan, answers)
+    title = _SUMS if isinstance(plan.table, AdditiveCells) else _ORDINARY
+    _draw_counters(ordinary, cells[0], title, words if halves else None)
+    _draw_counters(private, cells[1], seized, words if halves else None)
+
+
+def _counters(plan: Plan, answers: Answers) -> tuple[bool, tuple[NDArray[np.int64], ...]]:
+    """Return counters of both tables, and whether those of users that came are on the left.
+
+    They are in no order where a cell adds up many users, or no users are made up.
+    """
+    ordinary, private = _throw_away(plan, answers)
+    came = np.flatnonzero(ordinary)
+    order = side_by_side(came, np.flatnonzero(ordinary == 0))
+    if order.size and not isinstance(plan.table, AdditiveCells):
+        return True, (ordinary[order], private[order])
+    return False, (_spread(ordinary), _spread(private))
 
 
 def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -174,6 +195,17 @@ def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], N
         are on the left, and the same number of other cells on the right, from the level that is
         nearest to half full.
     """
+    ordinary, private = _throw_away(plan, answers)
+    if plan.table.is_presence:
+        runs = ordinary.reshape(plan.drawn_groups(), -1)
+        run = int(np.argmin(np.abs(runs.mean(axis=1) - 0.5)))
+        order = side_by_side(np.flatnonzero(runs[run]), np.flatnonzero(runs[run] == 0))
+        return runs[run][order], private.reshape(runs.shape)[run][order]
+    return _spread(ordinary), _spread(private)
+
+
+def _throw_away(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all cells of both; of two tables in one, those of the first, which has users."""
     coins, states = SystemCoins(), plan.made_up(answers.answers())
     users = _made_up_users(plan.numbered, len(states), coins)
     slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
@@ -181,14 +213,16 @@ def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], N
     plan.table.update(table, slots, None if plan.table.is_presence else states, 0, coins)
     private = plan.shown(plan.table.shown(table))
     ordinary = plan.shown(plan.table.without_noise(slots, states, coins))
-    if plan.table.is_presence:
-        runs = ordinary.reshape(plan.drawn_groups(), -1)
-        run = int(np.argmin(np.abs(runs.mean(axis=1) - 0.5)))
-        order = side_by_side(np.flatnonzero(runs[run]), np.flatnonzero(runs[run] == 0))
-        return runs[run][order], private.reshape(runs.shape)[run][order]
-    side = min(_SIDE, math.isqrt(plan.table.cells))
-    places = np.linspace(0, plan.table.cells - 1, side * side).astype(np.int64).reshape(side, side)
-    return ordinary[places], private[places]
+    if isinstance(plan.table, PairedCells):
+        return plan.table.half(ordinary, 0), plan.table.half(private, 0)
+    return ordinary, private
+
+
+def _spread(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return cells from all over a table, as a square."""
+    side = min(_SIDE, math.isqrt(len(cells)))
+    places = np.linspace(0, len(cells) - 1, side * side).astype(np.int64)
+    return cells[places].reshape(side, side)
 
 
 def _made_up_users(universe: int | None, users: int, coins: SystemCoins) -> NDArray[np.int64]:
@@ -221,14 +255,32 @@ def _draw_answers(axis: Axes, plan: Plan, answers: Answers, truths: Mapping[Name
 
 def _draw_release(axis: Axes, release: Release, truth: float | None) -> None:
     """Draw a bar with its interval."""
-    below, above = release.value - release.low, release.high - release.value
-    reach = [[below], [above if math.isfinite(above) else below]]
     axis.bar([0], [release.value], width=0.5, color=_INK, alpha=0.25)
-    axis.errorbar(
-        [0], [release.value], yerr=reach, fmt="o", color=_INK, capsize=8, label=_interval(release)
-    )
+    _draw_interval(axis, 0, release, 8, _interval(release))
     if truth is not None:
         axis.hlines(truth, -0.45, 0.45, color=_TRUTH, linestyle="--", label="truth")
+
+
+def _draw_interval(
+    axis: Axes, place: float, release: Release, cap: float, label: str | None = None
+) -> float:
+    """Draw an interval, with an arrow where it has no end; return where its line ends."""
+    below = release.value - release.low
+    endless = math.isinf(release.high)
+    above = max(below, release.value / 5, 1) if endless else release.high - release.value
+    end = release.value + above
+    size = 6 if cap > 4 else 4
+    if endless:
+        axis.vlines(place, release.low, end, color=_INK)
+        axis.plot(place, release.low, "_", ms=2 * cap, color=_INK)
+        axis.plot(place, end, "^", ms=8, color=_INK)
+        axis.plot(place, release.value, "o", ms=size, color=_INK, label=label)
+    else:
+        axis.errorbar(
+            place, release.value, yerr=[[below], [above]], fmt="o", ms=size, color=_INK,
+            capsize=cap, label=label,
+        )  # fmt: skip
+    return end
 
 
 def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) -> None:
@@ -236,9 +288,12 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
     if release.note is not None:
         axis.text(
             0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
-            fontsize=8,
+            fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85},
         )  # fmt: skip
-    axis.set_title(format_number(release.value, release.unit), fontsize=16, color=_INK)
+    heading, low, _ = release.shown()
+    if math.isinf(release.high):
+        heading += f" ({low} or more)"
+    axis.set_title(heading, fontsize=16, color=_INK)
     axis.set(xticks=[], xlim=(-0.7, 0.7), ylim=(0, None))
     axis.set_ylabel(textwrap.fill(plan.unit, 40))
     _finish(axis, 0.03)
@@ -253,14 +308,12 @@ def _draw_bars(
 ) -> None:
     """Draw a bar for each answer, with its interval."""
     places = np.arange(len(shown))
-    values = np.array([one.value for one in shown.values()])
-    low = values - [one.low for one in shown.values()]
-    ends = np.array([one.high for one in shown.values()])
-    high = np.where(np.isfinite(ends), ends - values, low)
     first = next(iter(shown.values()))
-    label = _interval(first)
-    axis.bar(places, values, color=_INK, alpha=0.25)
-    axis.errorbar(places, values, yerr=[low, high], fmt=".", color=_INK, capsize=3, label=label)
+    axis.bar(places, [one.value for one in shown.values()], color=_INK, alpha=0.25)
+    ends = [
+        _draw_interval(axis, place, one, 3, None if place else _interval(first))
+        for place, one in zip(places, shown.values(), strict=True)
+    ]
     known = [place for place, name in zip(places, shown, strict=True) if name in truths]
     if known:
         exact = [truths[name] for name in shown if name in truths]
@@ -272,11 +325,12 @@ def _draw_bars(
     axis.set_xticks(places[::step], [_short(name) for name in shown][::step])
     heading = plan.unit if first.unit == "users" else "how often users came in all"
     if answered > len(shown):
-        heading += f"\n(the {len(shown)} nearest to 0 of {answered:,})"
+        heading += f"\n({nearest(list(shown), answered)})"
     turned = 90 if len(places) > _MOST_LEVEL else 0
-    for place, value, above in zip(places, values, high, strict=True):
+    for place, one, end in zip(places, shown.values(), ends, strict=True):
+        more = " or more" if math.isinf(one.high) else ""
         axis.annotate(
-            format_number(value, first.unit), (place, value + above), (0, 3),
+            format_number(one.value, first.unit) + more, (place, end), (0, 3),
             textcoords="offset points", ha="center", fontsize=7, rotation=turned,
         )  # fmt: skip
     axis.set(xlabel=heading, ylabel=first.unit, ylim=(0, None))
@@ -309,25 +363,44 @@ def _short(name: Name) -> str:
     return signs.get(name.question, "up to ") + numbers
 
 
-def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple[int, int]) -> None:
-    """Draw cells in the shades of one scale; if there are negative values, with white at 0."""
-    low, colors = (-max(map(abs, ends)), "RdBu") if ends[0] < 0 else (0, "Blues")
+def _draw_counters(
+    axis: Axes, cells: NDArray[np.int64], title: str, words: tuple[str, str] | None
+) -> None:
+    """Draw cells in shades; if there are negative values, with white at 0.
+
+    Args:
+        axis: the axes.
+        cells: a table of cells.
+        title: what they are.
+        words: a word below each half; None if there are no halves.
+    """
+    most = max(int(np.abs(cells).max()), 1)
+    low, colors = (-most, "RdBu") if cells.min() < 0 else (0, "Blues")
     image = axis.imshow(
-        cells, cmap=colors, vmin=low, vmax=max(map(abs, ends)), interpolation="nearest",
-        aspect="auto",
-    )  # fmt: skip
+        cells, cmap=colors, vmin=low, vmax=most, interpolation="nearest", aspect="auto"
+    )
     bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
     bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axis.set(title=title, xticks=[], yticks=[])
+    if words is not None:
+        _name_halves(axis, cells.shape[1], words)
+    elif not cells.any():
+        axis.text(0.5, 0.5, "no users to draw", ha="center", va="center", transform=axis.transAxes)
+
+
+def _name_halves(axis: Axes, width: int, words: tuple[str, str]) -> None:
+    """Draw a line between the halves, and write a word below each."""
+    axis.axvline(width / 2 - 0.5, color=_TRUTH)
+    axis.set_xticks([width / 4 - 0.5, width * 3 / 4 - 0.5], words)
+    axis.tick_params(length=0)
 
 
 def draw_presence(axis: Axes, cells: NDArray[Any], title: str, words: tuple[str, str]) -> None:
     """Draw cells of two kinds from `side_by_side`, with a word below each."""
     if cells.size:
         axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
-        axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)
-        axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], words)
+        _name_halves(axis, cells.shape[1], words)
     else:
         axis.text(0.5, 0.5, "no users to draw", ha="center", va="center")
         axis.set_xticks([])

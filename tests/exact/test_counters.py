@@ -9,6 +9,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.statistics.incidence.decoder import SharedModel
+from panprivacy.statistics.incidence.strain import SharedSpectrum
 
 LARGE = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -143,7 +144,7 @@ def test_two_histograms_keep_their_claim():
 @pytest.mark.parametrize("users", [[5, 6], [5, 5, 7]])
 def test_hashed_counters_that_users_share_keep_their_claim(users, monkeypatch):
     """Two counters are too few to be read; what is published is the same."""
-    monkeypatch.setattr(SharedModel, "is_readable", lambda *_: True)
+    monkeypatch.setattr(SharedSpectrum, "is_readable", lambda *_: True)
     monkeypatch.setattr(SharedModel, "is_full", lambda *_: False)
     others = [user for user in users if user != 5]
     make = whole(universe=None, cells=2, budget=pp.Budget(state=1, release=3))

@@ -12,7 +12,7 @@ from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.statistics.cropped import sizes
 from panprivacy.statistics.cropped.decompounded import DecompoundedModel, DecompoundedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
-from panprivacy.statistics.incidence.decoder import SharedModel
+from panprivacy.statistics.incidence.strain import SharedSpectrum
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -79,7 +79,7 @@ def test_hashed_users_of_one_cell_keep_the_claim():
 def test_a_sum_of_very_many_users_keeps_its_claim(monkeypatch):
     """Two counters are too few to be read; the counts that are published are the same."""
     monkeypatch.setattr(sizes, "_MANY_USERS", 1)
-    monkeypatch.setattr(SharedModel, "is_readable", lambda *_: True)
+    monkeypatch.setattr(SharedSpectrum, "is_readable", lambda *_: True)
     monkeypatch.setattr(DecompoundedModel, "answer", lambda *_: (0.0, 0.0, 0.0))
     monkeypatch.setattr(DecompoundedPlan, "absolute_error", lambda *_: 0.0)
     budget = pp.Budget(state=1, release=3)

@@ -22,6 +22,7 @@ from panprivacy.tables.cells.law import (
     on_blocks,
     on_set,
     outside,
+    size_of_frequencies,
 )
 
 MAKERS = [
@@ -438,3 +439,13 @@ def test_how_a_law_shows_itself():
     assert not flat.within("0.999999")
     assert flat.within(10**6)
     assert copy.deepcopy(flat) is flat
+
+
+@pytest.mark.parametrize("chosen", [residues(503), biquadratic(677), singer(364), point(100)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1), Fraction(9)])
+def test_all_frequencies_of_a_law_on_a_difference_set_have_one_size(chosen, epsilon):
+    law = on_set(chosen, epsilon)
+    sizes = np.abs(law.spectrum()[1 : chosen.modulus // 2 + 1])
+    assert sizes == pytest.approx(size_of_frequencies(chosen, epsilon), rel=1e-9)
+    assert law.spectrum_sizes() == size_of_frequencies(chosen, epsilon)
+    assert pp.Law.of(law.weights.tolist()).spectrum_sizes() == pytest.approx(sizes, rel=1e-9)

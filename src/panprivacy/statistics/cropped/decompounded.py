@@ -136,7 +136,8 @@ class DecompoundedPlan(Cropped):
     def readable(self) -> bool:
         """Whether the counters of as many users as are planned for can be read."""
         model = self.model(self.request.intrusions)
-        return model.shared.is_readable(self.expected / self.cells, model.noise_variance)
+        load = self.expected / self.cells
+        return model.shared.spectrum.is_readable(load, model.noise_variance)
 
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
         """A user moves two counts of the histogram by one."""

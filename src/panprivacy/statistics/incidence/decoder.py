@@ -25,24 +25,18 @@ from panprivacy.errors import LostReleaseError
 from panprivacy.statistics.incidence.bias import logarithm_bias
 from panprivacy.statistics.incidence.estimates import Estimates, added
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
+from panprivacy.statistics.incidence.strain import (
+    FULL,
+    SharedSpectrum,
+    observed_variance,
+    wraps,
+)
 from panprivacy.tables.cells.law import Law
 from panprivacy.tables.decoders.circular import convolve, correlate, variances
 from panprivacy.tables.decoders.intervals import Floats
 
-_MOST_STRAIN = 0.1
-"""Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
-
-_FULL = 0.3
-"""A release is refused from this strain on: fewer users than were planned for look so too."""
-
-_MOST_LOST = 1e-3
-"""How often that may happen to a plan."""
-
 _PHASES = 3
 """By how many deviations of the spectrum a logarithm stays within its principal value."""
-
-_PLANNED_PHASES = 6
-"""The same of a plan: what a release sees of load and strain is itself noisy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,47 +225,11 @@ class SharedModel:
     epoch: int
     cells: int
 
-    def strain(self, load: float, noise_variance: float) -> float:
-        """The mean relative variance of the spectrum that so many users a cell leave."""
-        return float(self._strains(load, noise_variance).mean())
-
-    def lost(self, load: float, noise_variance: float) -> float:
-        """About the probability that so many users a cell look like too many, `is_full`.
-
-        One pair of frequencies does it that is so near 0 that its share of the mean is too large;
-        a frequency and its conjugate are one pair.
-        """
-        strains = self._strains(load, noise_variance)
-        pairs = strains[: self.law.modulus // 2]
-        sides = np.full(len(pairs), 2.0)
-        if self.law.modulus % 2 == 0:
-            sides[-1] = 1.0
-        near = np.sqrt(sides * pairs / (_FULL * len(strains)))
-        quantiles = (1 - near) / np.sqrt(pairs / sides)
-        tails = [math.erfc(quantile / math.sqrt(2)) / 2 for quantile in quantiles.tolist()]
-        return min(math.fsum(tails), 1.0)
-
-    def _strains(self, load: float, noise_variance: float) -> Floats:
-        """The relative variance of each frequency but 0, with all users in one state.
-
-        That leaves the least of them: `exp(load (cos - 1))` of each.
-        """
-        spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9) ** (self.epoch + 1)
-        angles = 2 * math.pi * np.arange(1, self.law.modulus) / self.law.modulus
-        left = np.exp(min(load, 100) * (np.cos(angles) - 1)) * spectrum
-        return self._noise(noise_variance) / left**2
-
-    def is_readable(self, load: float, noise_variance: float) -> bool:
-        """Whether answers about so many users a cell are good, and rarely lost."""
-        strain = self.strain(load, noise_variance)
-        if strain > _MOST_STRAIN or self._wraps(load, strain, _PLANNED_PHASES):
-            return False
-        return self.lost(load, noise_variance) <= _MOST_LOST
-
-    @staticmethod
-    def _wraps(load: float, strain: float, deviations: float) -> bool:
-        """Whether a logarithm may leave its principal value: with users all in one state it can."""
-        return load + deviations * math.sqrt(strain) >= math.pi
+    @property
+    def spectrum(self) -> SharedSpectrum:
+        """What users leave of the spectrum of the values, where they are all in one state."""
+        law = self.law
+        return SharedSpectrum.of(law.modulus, law.spectrum_sizes(), self.epoch, self.cells)
 
     def crowd(self, users: float, state: int) -> Floats:
         """The mean histogram of cells that so many users share who are all in this state."""
@@ -297,17 +255,14 @@ class SharedModel:
     def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
         """Whether a noised histogram has too little left of its spectrum to be read."""
         left = np.maximum(np.abs(self._observed(histogram)[1:]) ** 2, 1e-300)
-        strain = self._noise(noise_variance) * float(np.mean(1 / left))
-        return strain > _FULL or self._wraps(self.load(histogram), strain, _PHASES)
+        observed = observed_variance(self.law.modulus, self.cells, noise_variance)
+        strain = observed * float(np.mean(1 / left))
+        return strain > FULL or wraps(self.load(histogram), strain, _PHASES)
 
     def load(self, histogram: ArrayLike) -> float:
         """Return the mean number of users per cell, from the spectrum's sizes: they do not wrap."""
         sizes = np.abs(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
         return -float(np.log(np.maximum(sizes[1:], 1e-300)).sum()) / self.law.modulus
-
-    def _noise(self, noise_variance: float) -> float:
-        """The variance of each frequency of what is observed."""
-        return (self.cells + self.law.modulus * noise_variance) / self.cells**2
 
     def _observed(self, histogram: ArrayLike) -> NDArray[np.complex128]:
         """The spectrum of the law of the cells' values, without zeros."""

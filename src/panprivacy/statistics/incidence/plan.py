@@ -237,7 +237,7 @@ class IncidencePlan(Plan):
             return True
         load = (self.expected or 0) / self.cells
         model = SharedModel(self.law, self.request.intrusions, self.cells)
-        return model.is_readable(load, noise_variance(2, self.split.budget))
+        return model.spectrum.is_readable(load, noise_variance(2, self.split.budget))
 
     def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The state that each residue stands for."""

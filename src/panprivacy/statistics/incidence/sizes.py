@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -16,9 +17,10 @@ from panprivacy.ground.validation import MOST_BYTES, expected_range
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.common_sizes import CounterMemory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import EntryReading, IncidencePlan
+from panprivacy.statistics.incidence.strain import SharedSpectrum
 from panprivacy.statistics.records import Sizes, custom_field, flag, learned_bound, users, whole
 from panprivacy.tables.cells.difference_sets import DifferenceSet
-from panprivacy.tables.cells.law import MOST_MODULUS, Law, on_set
+from panprivacy.tables.cells.law import MOST_MODULUS, Law, on_set, size_of_frequencies
 from panprivacy.tables.decoders.intervals import Floats
 from panprivacy.tables.planning.learning import LearnedBound, highest
 from panprivacy.tables.planning.request import Request, Split, budgets, no_signal, noise_variance
@@ -114,6 +116,12 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         """The most users that may come, for open-ended ids."""
         return None if self.expected is None else expected_range(self.expected)[1]
 
+    @property
+    def _states(self) -> int:
+        """How many states there are."""
+        below = self.highest if self.signed else self.below or 0
+        return below + 1 + self.highest
+
     def _check(self) -> None:
         """Refuse sizes that do not say how many users there are, or contradict each other."""
         if self.expected is not None and self.universe is not None:
@@ -146,9 +154,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             room: whether counters may have more values than there are states, where that is
                 nearly free.
         """
-        bound = self.highest
-        below = bound if self.signed else self.below or 0
-        states = below + 1 + bound
+        bound, states = self.highest, self._states
         if self.law is None:
             budget, chosen = self._best(states, request, room=room)
             law = on_set(chosen, budget.state)
@@ -156,8 +162,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             budget, law = _budget_for(self.law, states, request), self.law
         if law.ratio == 1 or not math.isfinite(noise_variance(2, budget)):
             raise no_signal(request)
-        contrast = 0.0 if law.members is None else law.hit() - law.miss()
-        split = Split(budget, contrast, noise_variance(1, budget))
+        hit, miss = (0.0, 0.0) if law.members is None else law.hit_and_miss()
+        split = Split(budget, hit - miss, noise_variance(1, budget))
         cells = self._counters(law.modulus)
         if not cells:
             message = f"bound= is too large for a memory= of {self.memory} bytes"
@@ -177,13 +183,13 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
 
     def _best(self, states: int, request: Request, *, room: bool) -> Option:
         """The budget and the set of the smallest predicted error, or of most room near that."""
-        hashed = self.universe is None
+        hashed, counters = self.universe is None, functools.cache(self._counters)
         typical = math.inf if hashed or request.intrusions else _TYPICAL_QUESTIONS
 
         def errors(option: Option) -> Floats:
             """Return the errors of one of a few named entries, and of one histogram entry."""
             budget, chosen = option
-            cells = self._counters(chosen.modulus) or 1
+            cells = counters(chosen.modulus) or 1
             entry = EntryReading.of(chosen, budget.state).after(request.intrusions)
             scale = (self.universe or cells) / cells
             asked = typical, math.inf
@@ -191,8 +197,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
 
         sets = sets_of(states)
         if hashed:  # errors do not know that fewer counters hold more users each
-            most = max(self._counters(one.modulus) for one in sets)
-            sets = [one for one in sets if self._counters(one.modulus) == most]
+            most = max(counters(one.modulus) for one in sets)
+            sets = [one for one in sets if counters(one.modulus) == most]
         tight = itertools.product(budgets(request), sets)
         best = min(tight, key=lambda option: errors(option)[0])
         if not math.isfinite(errors(best)[0]):
@@ -209,9 +215,19 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         """For how many users the plan can be read, because they get more counters."""
         for doublings in range(1, 30):
             expected = (self.most_users or 1) << doublings
-            if replace(self, expected=expected).attempt(request, room=False).readable:
+            if replace(self, expected=expected)._is_readable(request):  # noqa: SLF001 - its own
                 return expected
         return None
+
+    def _is_readable(self, request: Request) -> bool:
+        """Whether the plan for hashed users can be read; its law need not be made to know."""
+        budget, chosen = self._best(self._states, request, room=False)
+        noise, size = noise_variance(2, budget), size_of_frequencies(chosen, budget.state)
+        if not size or not math.isfinite(noise):
+            raise no_signal(request)
+        cells = self._counters(chosen.modulus)
+        spectrum = SharedSpectrum.of(chosen.modulus, size, request.intrusions, cells)
+        return spectrum.is_readable((self.most_users or 0) / cells, noise)
 
 
 def _budget_for(law: Law, states: int, request: Request) -> Budget:

@@ -56,14 +56,9 @@ class DifferenceSet:
     def members(self) -> SetMembers:
         """Return the residues of the set, in order, int64[size]."""
         if self.family == "residues":
-            roots = np.arange(1, (self.modulus + 1) // 2, dtype=np.int64)
-            return np.sort(roots * roots % self.modulus)
+            return _squares(self.modulus, 1)
         if self.family == "biquadratic":
-            # A number and its negative have the same square.
-            squares = np.arange(1, (self.modulus + 1) // 2, dtype=np.int64) ** 2 % self.modulus
-            present = np.zeros(self.modulus, np.bool_)
-            present[squares * squares % self.modulus] = True
-            return np.flatnonzero(present)
+            return _squares(self.modulus, 2)
         if self.family == "singer":
             return _singer_members(*_geometry(self.modulus, self.size))
         return np.zeros(1, np.int64)
@@ -121,14 +116,15 @@ def next_singer(least: int, base: int) -> DifferenceSet | None:
     return DifferenceSet("singer", modulus, size) if near else None
 
 
-def with_modulus(least: int) -> list[DifferenceSet]:
+@functools.lru_cache(maxsize=256)
+def with_modulus(least: int) -> tuple[DifferenceSet, ...]:
     """Return the smallest difference set of each density with a modulus of at least `least`.
 
     Moduli go up to 4 times that. Over the base 2 the density would be that of the residues, and
     a `point` fits every modulus.
     """
     others = [next_biquadratic(least), *(next_singer(least, base) for base in _BASES[1:])]
-    return [next_residues(least), *(one for one in others if one is not None)]
+    return (next_residues(least), *(one for one in others if one is not None))
 
 
 def is_prime(number: int) -> bool:
@@ -173,6 +169,17 @@ def _power_sum(chosen: DifferenceSet, power: int) -> float:
     indicator = np.zeros(chosen.modulus)
     indicator[members] = 1
     return float((np.fft.fft(indicator)[1:] ** power).real.sum())
+
+
+def _squares(prime: int, times: int) -> SetMembers:
+    """Return what squaring the nonzero residues so often leaves, in order."""
+    # A number and its negative have the same square.
+    left = np.arange(1, (prime + 1) // 2, dtype=np.int64)
+    for _ in range(times):
+        left = left * left % prime
+    present = np.zeros(prime, np.bool_)
+    present[left] = True
+    return np.flatnonzero(present)
 
 
 _INDICES = {"residues": 2, "biquadratic": 4}

@@ -224,13 +224,30 @@ class Law:
         """Return the Fourier transform of the probabilities, complex128[M]."""
         return np.fft.fft(self.probabilities())
 
+    def spectrum_sizes(self) -> Floats | float:
+        """Return the sizes of the spectrum at the frequencies 1 to M/2, float64[M//2].
+
+        The others mirror them. Of a law on a difference set all are one number, and it is that.
+        """
+        if self.members is None:
+            return np.abs(np.fft.rfft(self.probabilities())[1:])
+        modulus, size = self.modulus, len(self.members)
+        high, low = int(self.weights.max()), int(self.weights.min())
+        return _size_of_frequencies(modulus, size, high, low)
+
     def hit(self) -> float:
         """Return the probability that a cell of state 0 holds a member."""
-        return float(self.probabilities()[self._set()].sum())
+        return self.hit_and_miss()[0]
 
     def miss(self) -> float:
         """Return the average of that probability over all other states."""
-        return (len(self._set()) - self.hit()) / (self.modulus - 1)
+        return self.hit_and_miss()[1]
+
+    def hit_and_miss(self) -> tuple[float, float]:
+        """Return both."""
+        members = self._set()
+        hit = float(self.probabilities()[members].sum())
+        return hit, (len(members) - hit) / (self.modulus - 1)
 
     def kernel(self) -> Floats:
         """Return `h` with `E h(state + noise - j) = [state = j]`, a vote for entry j; float64[M].
@@ -241,9 +258,10 @@ class Law:
         self.check_readable()
         if self.members is None:
             return np.fft.ifft(1 / np.conj(self.spectrum())).real
-        votes = np.full(self.modulus, -self.miss())
+        hit, miss = self.hit_and_miss()
+        votes = np.full(self.modulus, -miss)
         votes[self.members] += 1
-        return votes / (self.hit() - self.miss())
+        return votes / (hit - miss)
 
     def check_readable(self) -> None:
         """Raise `PlanError` if the noise cannot be undone."""
@@ -319,7 +337,7 @@ def _epsilon(epsilon: Epsilon) -> Fraction:
 
 def _frozen(array: NDArray[Any]) -> NDArray[np.int64]:
     """Return a copy in memory that cannot be made writeable."""
-    return np.frombuffer(array.astype(np.int64).tobytes(), np.int64)
+    return np.frombuffer(array.astype(np.int64, copy=False).tobytes(), np.int64)
 
 
 _NAMES = {"residues": "flat", "point": "spike"}
@@ -368,7 +386,8 @@ def _made(name: str, weights: NDArray[np.int64], *made_of: object) -> Law:
 
 def _weights(members: SetMembers, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
     """Return a larger weight for values in these of `count` blocks, a smaller one elsewhere."""
-    return np.repeat(_block_weights(members, count, tau, epsilon), tau)
+    blocks = _block_weights(members, count, tau, epsilon)
+    return blocks if tau == 1 else np.repeat(blocks, tau)  # which takes long
 
 
 def _block_weights(
@@ -388,6 +407,17 @@ def high_and_low(modulus: int, epsilon: Fraction) -> tuple[int, int]:
     unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
     high = min(math.floor(unit * below), _MOST_WEIGHT // modulus)
     return high, -(-high // below)
+
+
+def size_of_frequencies(chosen: DifferenceSet, epsilon: Fraction) -> float:
+    """Return the size of all frequencies but 0 of the law `on_set`, which need not be made."""
+    return _size_of_frequencies(chosen.modulus, chosen.size, *high_and_low(chosen.modulus, epsilon))
+
+
+def _size_of_frequencies(modulus: int, size: int, high: int, low: int) -> float:
+    """Return the same for two weights: all frequencies of such a set have one size."""
+    overlap = size * (size - 1) / (modulus - 1)
+    return (high - low) * math.sqrt(size - overlap) / (size * high + (modulus - size) * low)
 
 
 def outside(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> tuple[Fraction, Fraction]:

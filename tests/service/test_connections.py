@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from panprivacy.service.web.connections import Flow, InOrder, Turns, Uncounted
 
 
@@ -25,7 +27,7 @@ class Clock:
 
 def test_one_connection_goes_on_at_each_turn_in_order():
     clock, went = Clock(), []
-    turns = Turns(clock.later)
+    turns = Turns(0.001, clock.later)
     calls = [lambda number=number: went.append(number) for number in range(3)]
     for call in [*calls, calls[0]]:  # twice is once
         turns.add(call)
@@ -40,7 +42,7 @@ def test_one_connection_goes_on_at_each_turn_in_order():
 
 def test_one_that_fails_holds_up_no_other():
     clock, went = Clock(), []
-    turns = Turns(clock.later)
+    turns = Turns(0.001, clock.later)
     turns.add(lambda: 1 / 0)
     turns.add(lambda: went.append(1))
     for _ in range(2):
@@ -61,6 +63,25 @@ def test_a_flow_that_is_held_is_not_read_whoever_asks():
     flow.resume_reading()
     assert said == ["pause"]
     flow.release()
+    assert said == ["pause", "resume"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "go_on"), [(Flow.pause_reading, Flow.resume_reading), (Flow.hold, Flow.release)]
+)
+@pytest.mark.parametrize("turn_first", [False, True])
+def test_a_flow_that_waits_for_its_turn_is_not_read_before(stop, go_on, turn_first):
+    said = []
+    transport = SimpleNamespace(
+        pause_reading=lambda: said.append("pause"), resume_reading=lambda: said.append("resume")
+    )
+    flow = Flow(transport)
+    flow.await_turn()
+    stop(flow)
+    first, last = (Flow.take_turn, go_on) if turn_first else (go_on, Flow.take_turn)
+    first(flow)
+    assert said == ["pause"]
+    last(flow)
     assert said == ["pause", "resume"]
 
 

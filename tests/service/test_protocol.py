@@ -688,15 +688,33 @@ def test_who_reads_a_little_is_not_cut_off(connected, monkeypatch):
     assert aborted == [1]
 
 
-def test_a_sender_with_a_token_need_not_wait_its_turn(served, monkeypatch):
-    turns = []
+def test_a_sender_with_a_token_need_not_wait_its_turn(served, connected, monkeypatch):
+    sock, made = connected
+    turns = []  # of others as well: those of an earlier test may still be there
     monkeypatch.setattr(served.server.server_state.turns, "add", turns.append)
+    sock.sendall(post(FIRST))
+    assert status_of_next(sock) == 202
+    sock.sendall(post(SECOND) * 19 + post(SECOND, close=True))
+    assert [one.status for one in answers_in(received(sock))] == [202] * 20
+    assert made.go_on not in turns
+
+
+def test_large_bodies_are_read_in_turns_and_small_ones_at_once(served, monkeypatch):
+    pieces, turns = served.server.server_state.pieces, []
+    add = pieces.add
+    monkeypatch.setattr(protocol, "_LARGE_PIECE", 1 << 12)
+    monkeypatch.setattr(pieces, "add", lambda go_on: (turns.append(go_on), add(go_on)))
     with served.connect() as sock:
         sock.sendall(post(FIRST))
         assert status_of_next(sock) == 202
-        sock.sendall(post(SECOND) * 19 + post(SECOND, close=True))
-        assert [one.status for one in answers_in(received(sock))] == [202] * 20
-    assert not turns
+        assert not turns
+        sock.sendall(post(bytes(960_000)))
+        assert status_of_next(sock) == 202
+        read = len(turns)
+        assert read >= 4  # of 256 KiB each
+        sock.sendall(post(SECOND, close=True))
+        assert [one.status for one in answers_in(received(sock))] == [202]
+    assert len(turns) == read
 
 
 def test_a_long_query_is_refused(unchanged):

@@ -7,6 +7,7 @@ import fcntl
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -37,6 +38,12 @@ _WAITING = 2_048
 """Connections that the kernel holds until they are accepted."""
 _AT_ONCE = 32
 """Connections that are accepted in one turn of the event loop."""
+
+_SWITCH_SECONDS = 0.0005
+"""Seconds for which a thread that counts may keep the interpreter from the event loop.
+
+The loop needs it after each system call, and Python's 5 ms are many times what a request takes.
+"""
 
 _NO_LEDGER = (
     "there is a checkpoint, but its release store is not there any more: put the store back, or "
@@ -82,6 +89,7 @@ def run(engine: Engine, sock: socket.socket, lifespan: Lifespan[Router]) -> None
         sock: the listening socket.
         lifespan: the lifespan of the application.
     """
+    sys.setswitchinterval(_SWITCH_SECONDS)
     app = application(engine, lifespan)
     server = Server(app, app.api, engine.keeper.hurry, lambda: _say_where(engine, sock))
     server.take_signals()

@@ -34,50 +34,84 @@ class InOrder(OrderedDict[Any, None]):
 
 
 class Flow(FlowControl):
-    """uvicorn's flow control, in which an application cannot resume reading that must wait."""
+    """uvicorn's flow control, in which the protocol can stop reading as well.
 
-    _held = False
+    Data is read while the application wants it, no earlier request has to be answered first, and it
+    is this connection's turn.
+
+    Args:
+        transport: the transport of the connection.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._is_wanted, self._is_held, self._is_waiting = True, False, False
+
+    def pause_reading(self) -> None:
+        """Stop reading until `resume_reading`."""
+        self._is_wanted = False
+        self._change()
+
+    def resume_reading(self) -> None:
+        """Resume reading, unless it is held or waits for its turn."""
+        self._is_wanted = True
+        self._change()
 
     def hold(self) -> None:
         """Stop reading until `release`."""
-        self._held = True
-        self.pause_reading()
+        self._is_held = True
+        self._change()
 
     def release(self) -> None:
-        """Resume reading."""
-        self._held = False
-        self.resume_reading()
+        """Resume reading, unless it waits for its turn."""
+        self._is_held, self._is_wanted = False, True
+        self._change()
 
-    def resume_reading(self) -> None:
-        """Resume reading, unless it is held."""
-        if not self._held:
+    def await_turn(self) -> None:
+        """Stop reading until `take_turn`."""
+        self._is_waiting = True
+        self._change()
+
+    def take_turn(self) -> None:
+        """Resume reading, unless it is held or not wanted."""
+        self._is_waiting = False
+        self._change()
+
+    def _change(self) -> None:
+        if self._is_wanted and not self._is_held and not self._is_waiting:
             super().resume_reading()
+        else:
+            super().pause_reading()
 
 
 class Turns:
-    """Queue of connections with pipelined requests: one continues in a millisecond.
+    """Queue of connections: one continues after each pause.
 
-    So senders that wait for answers do not wait for senders that send many requests at once, for
-    any number of those: they have a small part of the time.
+    So senders of little do not wait for those who send much at once, for any number of those.
 
     Args:
+        pause: seconds between two turns; 0 for one in each turn of the event loop.
         later: calls a function after a number of seconds, like `call_later` of a loop.
     """
 
-    def __init__(self, later: Callable[[float, Callable[[], None]], object] | None = None) -> None:
-        self._later = later or _call_later
+    def __init__(
+        self,
+        pause: float,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
+        self._pause, self._later = pause, later or _call_later
         self._waiting = InOrder()
 
     def add(self, go_on: Callable[[], None]) -> None:
         """Schedule a connection to continue at its turn; adding it twice has no effect."""
         if not self._waiting:
-            self._later(_PAUSE, self._next)
+            self._later(self._pause, self._next)
         self._waiting.add(go_on)
 
     def _next(self) -> None:
         go_on, _ = self._waiting.popitem(last=False)
         if self._waiting:
-            self._later(_PAUSE, self._next)
+            self._later(self._pause, self._next)
         go_on()
 
 
@@ -86,6 +120,7 @@ class Uncounted(ServerState):
 
     Attributes:
         turns: the queue of connections whose sender does not wait for answers.
+        pieces: the queue of connections with large bodies: each reads one piece at its turn.
     """
 
     total_requests = property(lambda _: 0, lambda _, __: None)
@@ -93,7 +128,7 @@ class Uncounted(ServerState):
     def __init__(self) -> None:
         super().__init__()
         self.connections = InOrder()  # type: ignore[assignment]
-        self.turns = Turns()
+        self.turns, self.pieces = Turns(_PAUSE), Turns(0.0)
         self._joined: tuple[object, Response, bytes] | None = None
 
     def response_bytes(self, response: Response) -> bytes:

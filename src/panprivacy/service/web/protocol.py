@@ -9,6 +9,9 @@ that is not read. An invalid request gets an answer as well, and then the connec
 Of pipelined requests, one is parsed once the previous one has its answer, and that answer has been
 sent. Until then nothing is read: at most the data of one piece waits, which is small before the
 sender has shown a token. A sender that reads nothing for some seconds is cut off.
+
+Connections with large bodies take turns: one piece is read in each turn of the event loop, so that
+a small request waits for one piece and not for one of every such connection.
 """
 
 from __future__ import annotations
@@ -44,6 +47,8 @@ _REST_SECONDS = 5.0
 _HEAD_BYTES = 1 << 14
 _UNPARSED_BYTES = 1 << 19
 """Bound above the size of one piece, of which earlier requests may be a part."""
+_LARGE_PIECE = 1 << 17
+"""Bytes of a piece after which other connections have their turn."""
 _MOST_HEADERS = 100
 _UNREAD_SECONDS = 5.0
 MOST_CONNECTIONS = 1_800
@@ -160,6 +165,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                     self._received(data)
             finally:
                 data[:] = _ZEROS[:nbytes]
+        if nbytes >= _LARGE_PIECE:
+            self.flow.await_turn()
+            self.server_state.pieces.add(self.flow.take_turn)
 
     def _received(self, data: memoryview) -> None:
         """Take in data, up to a request that has to wait for an answer, or for its turn."""

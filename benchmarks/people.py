@@ -7,8 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import panprivacy as pp
-from panprivacy.cli.people import PEOPLE, errors_by_people, percent
+from panprivacy.cli.people import PEOPLE, errors_by_people
 from panprivacy.statistics.alternatives import Alternatives
+from panprivacy.statistics.notes import percent
 from panprivacy.statistics.specification import Specification
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +25,7 @@ def table() -> str:
     columns = [dict(errors_by_people(search, Fraction(epsilon))) for epsilon in (1, 2)]
     rows = ["| people in a window | epsilon 1 | epsilon 2 |", "|---|---|---|"]
     rows += [
-        f"| {people:,} | {' | '.join(percent(100 * column[people]) for column in columns)} |"
+        f"| {people:,} | {' | '.join(percent(column[people]) for column in columns)} |"
         for people in PEOPLE
     ]
     return "\n".join(rows) + "\n\n" + events()
@@ -37,7 +38,7 @@ def events() -> str:
     margin = plan.absolute_margin(0.95)
     return (
         f"Count events in place of people, and {CALLS} calls a day are known within "
-        f"±{margin:.1f}, which is {percent(100 * margin / CALLS)}.\nThat hides one call, not all "
+        f"±{margin:.1f}, which is {percent(margin / CALLS)}.\nThat hides one call, not all "
         f"calls of a person: it loses {loss} in a whole year."
     )
 

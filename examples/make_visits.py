@@ -46,13 +46,16 @@ def log(coins: np.random.Generator) -> str:
 
 
 def main(folder: Path) -> None:
-    """Write the four files."""
+    """Write the four files, and say so."""
     coins = np.random.default_rng(2026)
     came = visits(coins)
     pa.parquet.write_table(came, folder / "visits.parquet")
     pa.csv.write_csv(came, folder / "visits.csv")
     pa.parquet.write_table(orders(coins), folder / "orders.parquet")
     (folder / "access.log").write_text(log(coins))
+    print(
+        f"Wrote visits.parquet, visits.csv, orders.parquet and access.log into {folder.resolve()}: made-up visits, nobody is in them."
+    )
 
 
 if __name__ == "__main__":

@@ -116,6 +116,11 @@ class WeakEpsilonWarning(UserWarning):
     """An epsilon so large that it promises nearly nothing."""
 
 
+def install(extra: str) -> str:
+    """Return how to install an extra of the package."""
+    return f"pip install '.[{extra}]' in a clone, or 'panprivacy[{extra}]'"
+
+
 E = TypeVar("E", bound=BaseException)
 
 

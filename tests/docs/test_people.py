@@ -17,7 +17,7 @@ def test_a_page_shows_the_table_that_the_script_writes(page):
 
 def test_a_plan_prints_the_same_errors():
     lines = run_command("plan", "distinct,expected=300", "--epsilon", "1").stdout.splitlines()
-    start = lines.index("by how many people come in a window, at epsilon 1:")
+    start = lines.index("at epsilon 1, for a plan of exactly so many people in a window:")
     rows = [line.split(maxsplit=1) for line in lines[start + 1 : start + 1 + len(PEOPLE)]]
     shown = [line.strip("| ").split(" | ") for line in table().splitlines()[2:6]]
     assert rows == [[people, first] for people, first, _ in shown]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.notes import BELOW, ROOM
 
 
 @dataclass
@@ -118,4 +119,4 @@ def test_an_answer_says_so_where_nobody_said_that_there_is_none(name, full):
         return [one.note for one in answers]
 
     assert notes(below=0) == notes(below=1) == notes(signed=True) == [None, None]
-    assert notes() == [None, "users below 0 count as if far above: below= makes room for them"]
+    assert notes() == [None, f"{BELOW} count as if far above the bound: {ROOM}"]

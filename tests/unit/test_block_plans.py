@@ -11,7 +11,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.errors import PlanError
 from panprivacy.statistics.cropped.sizes import CroppedSizes
-from panprivacy.statistics.soft.block_plans import refused
+from panprivacy.statistics.notes import ROOM
+from panprivacy.statistics.soft.block_plans import IN_PART, refused
 from panprivacy.tables.planning.blocks import count_range
 from panprivacy.tables.planning.request import Request
 from tests.commands import run_command
@@ -53,9 +54,9 @@ def test_a_soft_threshold_moves_as_far_as_its_counts_reach_and_by_1_after_a_look
 
 def test_who_is_below_0_is_remarked_unless_there_is_room():
     tight = plan()
-    assert tight.caveat == "users below 0 count in part: below= makes room for them"
-    told = f"users below 0 count in part, from -{tight.low} on in full: below= makes room for them"
-    assert tight.remarks == (told,)
+    assert tight.caveat == IN_PART
+    told = f"users with a sum of deltas below 0 count in part, from -{tight.low} on in full: "
+    assert tight.remarks == (told + ROOM,)
     assert plan(below=5).caveat is None
 
 

@@ -32,7 +32,7 @@ def test_a_picture_is_a_png_that_can_be_written(tmp_path):
 def test_without_matplotlib_the_cure_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("panprivacy.statistics.plots.find_spec", lambda _name: None)
     with pytest.raises(
-        PlanError, match=r"--plot needs Matplotlib: pip install 'panprivacy\[plot\]'"
+        PlanError, match=r"--plot needs Matplotlib: pip install '\.\[plot\]' in a clone"
     ):
         check_picture(tmp_path / "seized.png")
 

@@ -177,7 +177,7 @@ def test_a_picture_without_matplotlib_is_refused_with_the_cure(visits, tmp_path,
         "run", visits, "--user", "number", "--stat", "distinct", "--epsilon", 1, *plot
     )
     assert (result.code, result.stdout) == (2, "")
-    assert "pip install 'panprivacy[plot]'" in result.stderr
+    assert "pip install '.[plot]' in a clone, or 'panprivacy[plot]'" in result.stderr
     assert not plot[1].exists()
 
 

@@ -178,7 +178,7 @@ main()
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
     )
     assert run.returncode == 2
-    assert "pip install 'panprivacy[" in run.stderr
+    assert "pip install '.[federated]' in a clone" in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.people import PEOPLE, errors_by_people, percent
+from panprivacy.cli.people import PEOPLE, errors_by_people
 from panprivacy.statistics.alternatives import Alternatives
+from panprivacy.statistics.notes import percent
 from panprivacy.statistics.specification import Specification
 
 
@@ -39,7 +40,7 @@ def test_a_row_has_the_margin_of_a_plan_for_so_many(epsilon, releases, intrusion
 def test_few_people_and_a_small_epsilon_have_wide_margins(epsilon, shown):
     rows = errors_by_people(searched(), epsilon)
     assert [people for people, _ in rows] == [100, 300, 1_000, 10_000]
-    assert [percent(100 * margin) for _, margin in rows] == shown
+    assert [percent(margin) for _, margin in rows] == shown
 
 
 def test_the_number_that_the_search_expects_is_replaced_and_stays_in_it():
@@ -74,8 +75,8 @@ def test_an_answer_is_more_often_within_a_wider_margin():
         (12.6, "±13 %"),
         (123.4, "±123 %"),
         (1_000, "±1000 %"),
-        (1_000.1, "no use"),
+        (1_000.1, "over 1,000 %"),
     ],
 )
-def test_a_margin_has_two_digits_or_no_fraction_or_is_of_no_use(percents, shown):
-    assert percent(percents) == shown
+def test_a_margin_has_two_digits_or_no_fraction_or_is_too_large(percents, shown):
+    assert percent(percents / 100) == shown

@@ -152,6 +152,6 @@ def test_without_matplotlib_it_says_what_to_install():
 
     with (
         mock.patch("panprivacy.statistics.plots.find_spec", found),
-        pytest.raises(pp.PlanError, match=r"pip install 'panprivacy\[plot\]'"),
+        pytest.raises(pp.PlanError, match=r"pip install '\.\[plot\]' in a clone"),
     ):
         answer(100.0).plot()

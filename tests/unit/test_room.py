@@ -14,6 +14,7 @@ from panprivacy.statistics.catalogue import KINDS, kind_of
 from panprivacy.statistics.distinct import net_plan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.soft import block_plans
+from panprivacy.statistics.soft.block_plans import IN_PART
 from panprivacy.tables.cells.modular import ModularCells
 from panprivacy.tables.decoders.intervals import discrete_laplace_variance
 from panprivacy.tables.planning.request import Request
@@ -256,7 +257,7 @@ def test_heavy_hitters_have_the_room_below_0_that_is_asked_for():
     assert plain.range_of_states == (0, 1_000_000)
     assert roomy.range_of_states == (-500, 1_000_000)
     assert 1.1 < roomy.absolute_error() / plain.absolute_error() < 1.2
-    assert plain.caveat == "users below 0 count in part: below= makes room for them"
+    assert plain.caveat == IN_PART
     assert roomy.caveat is None
     with pytest.raises(pp.PlanError, match="below= goes with no announced intrusion"):
         pp.plan("heavy-hitters", **sizes, below=500, intrusions=1)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.notes import BELOW
+from panprivacy.statistics.soft.block_plans import IN_PART
 
 LARGE = {"universe": 2_000, "epsilon": 300}
 HARD = {"hard": True, "epsilon": 1}
@@ -184,13 +186,13 @@ def test_a_soft_threshold_counts_nobody_who_is_somewhat_below_0(given):
 def test_answers_without_room_say_that_users_below_0_count():
     sizes = {"threshold": 10, "universe": 100_000, "epsilon": 4}
     answer = pp.ThresholdCount(**sizes).release()
-    assert answer.note.endswith("users below 0 count in part: below= makes room for them")
+    assert answer.note.endswith(IN_PART)
     for below in (0, 5):  # by chance there is more to say, or nothing
         assert "in part" not in (pp.ThresholdCount(**sizes, below=below).release().note or "")
     assert (
         pp.plan("threshold", **sizes)
         .remarks[0]
-        .startswith("users below 0 count in part, from -5 on in full: below=")
+        .startswith(f"{BELOW} count in part, from -5 on in full: say below=")
     )
     down = "down to -5 nobody counts; lower states do in part, from -"
     assert pp.plan("threshold", **sizes, below=5).remarks[0].startswith(down)

@@ -8,6 +8,7 @@ It may import everything. No rule of privacy and no arithmetic of losses comes h
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -15,11 +16,11 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from panprivacy._version import VERSION
-from panprivacy.cli.sections import PLAIN, InSections
+from panprivacy.cli.extras import import_failed
+from panprivacy.cli.sections import PLAIN, InSections, OnceEach
 from panprivacy.errors import PanPrivacyError
 
 _COMMANDS = {
@@ -78,9 +79,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_EXTRA = "service,dashboard,cluster,federated,plot"
-"""Extras that commands need besides the package."""
-
 _CLOSED_PIPE = 141
 """Exit code of a shell for a program whose output is no longer read."""
 
@@ -91,6 +89,8 @@ _CURES = {
     "No such command": f"there are {', '.join(_COMMANDS)}",
 }
 """Advice for errors of the parser, which only describe the problem."""
+
+_EXTRA_FILE = re.compile(r"unexpected extra argument.*?\((\S+\.toml)\)")
 
 _EXAMPLES = {
     "run": "run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1",
@@ -111,7 +111,7 @@ _EXAMPLES = {
 """Example of each command, for a missing argument."""
 
 
-class _Commands(TyperGroup):
+class _Commands(OnceEach):
     """Group of commands whose modules are imported when they are chosen."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -166,17 +166,25 @@ def main() -> None:
     except PanPrivacyError as error:
         _fail(_as_options(str(error)))
     except ImportError as error:
-        _fail(f"this command needs {error.name or 'a package'}: pip install 'panprivacy[{_EXTRA}]'")
+        _fail(import_failed(error))
     except MemoryError:
         _fail("this needs more memory than there is")
     except OSError as error:
-        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        _fail(where + (error.strerror or type(error).__name__))
+        _fail(_system_error(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except SystemExit:  # click's exit, with a code for a closed pipe that has a meaning here
         sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
+
+
+def _system_error(error: OSError) -> str:
+    """Return the path and the reason, as far as they are known."""
+    names = (error.filename, error.filename2)
+    paths = [os.fsdecode(name) for name in names if isinstance(name, str | bytes | os.PathLike)]
+    reason = error.strerror or " ".join(str(error).split())
+    unknown = f"the system refused something, and did not say why ({type(error).__name__})"
+    return ": ".join([*paths[:1], reason or unknown])
 
 
 def _as_options(message: str) -> str:
@@ -185,6 +193,7 @@ def _as_options(message: str) -> str:
         option = "--" + name.replace("_", "-")
         message = re.sub(rf"(?<![\w,.]){name}=(?=\w)(?!True\b)", f"{option} ", message)
         message = re.sub(rf"(?<![\w,.]){name}=(True\b)?|^{name}(?= must)", option, message)
+    message = re.sub(r"\b(\w+)=True\b", r"\1", message)  # in --stat its bare name says it
     return re.sub(r"\bname the format (?=\w)", "say --format ", message)
 
 
@@ -200,7 +209,16 @@ def _usage_error(error: Any) -> str:
     example = _EXAMPLES.get(getattr(getattr(error, "ctx", None), "info_name", None) or "")
     if not cures and example and message.startswith("Missing"):
         cures = [f"type, for example, panprivacy {example}"]
+    extra = _EXTRA_FILE.search(message)
+    if extra and "--config" in _options_of(getattr(error, "ctx", None)):
+        cures = [f"name the configuration with --config {extra[1]}"]
     return (option and _respelled(option)) or ": ".join([message, *cures])
+
+
+def _options_of(context: Any) -> set[str]:
+    """Return the options of the command of an error."""
+    parameters = context.command.params if context else []
+    return {name for one in parameters for name in one.opts}
 
 
 def _respelled(option: str) -> str | None:

@@ -14,14 +14,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from panprivacy.cli.people import percent
 from panprivacy.errors import InputError, NoiseError, PlanError
 from panprivacy.ground.parsing import format_duration, parse_duration, parse_integer
 from panprivacy.ground.validation import positive_fraction, positive_integer
 from panprivacy.privacy.guarantee import Guarantee, shown
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.composites.windowed import LONGEST
-from panprivacy.statistics.notes import format_number
+from panprivacy.statistics.notes import format_number, percent
 from panprivacy.statistics.plan import Plan, margins
 from panprivacy.statistics.specification import Specification
 from panprivacy.statistics.useful import check_useful
@@ -99,7 +98,7 @@ class Recommendation:
 
     def lines(self, wanted: float) -> Iterator[str]:
         """Yield the lines that describe it."""
-        errors = " / ".join(percent(100 * error) for error in self.errors)
+        errors = " / ".join(percent(error) for error in self.errors)
         where = " / ".join(format_number(truth, self.plan.unit) for truth in self.truths)
         misses = "" if self.error <= wanted else f"; misses {100 * wanted:.2g} %"
         one = "one person, with all they do in a window"

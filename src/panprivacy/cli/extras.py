@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from typing import Final
 
-from panprivacy.errors import PlanError
+from panprivacy.errors import PlanError, install
 
 
 class Extra(StrEnum):
@@ -18,12 +19,45 @@ class Extra(StrEnum):
     federated = "devices and collectors need"
 
 
+PACKAGES: Final = {
+    "matplotlib": "plot",
+    "httptools": "service",
+    "prometheus_client": "service",
+    "sqlalchemy": "service",
+    "starlette": "service",
+    "structlog": "service",
+    "uvicorn": "service",
+    "fastapi": "dashboard",  # comes with nicegui
+    "nicegui": "dashboard",
+    "psycopg": "postgresql",
+    "coincurve": "federated",
+    "httpx": "federated",
+    "Crypto": "federated",
+    "nats": "cluster",
+    "ray": "cluster",
+    "scipy": "published",
+}
+"""The extra of each package that is imported, by its name in Python."""
+
+
 @contextmanager
 def installed(extra: Extra) -> Iterator[None]:
-    """Explain how to install an extra if an import fails."""
+    """Explain how to install an extra if one of its packages is not there."""
     try:
         yield
     except ImportError as error:
-        needed = error.name or f"the extra {extra.name}"
-        message = f"{extra} {needed}: pip install 'panprivacy[{extra.name}]'"
+        message = import_failed(error)
+        if error.name in PACKAGES and isinstance(error, ModuleNotFoundError):
+            message = f"{extra} {error.name}: {install(extra.name)}"
         raise PlanError(message) from None
+
+
+def import_failed(error: ImportError) -> str:
+    """Return what is to be installed, if a package of an extra is not there; else what failed."""
+    found = PACKAGES.get(error.name or "")
+    if found is not None and isinstance(error, ModuleNotFoundError):
+        return f"this command needs {error.name}: {install(found)}"
+    says = " ".join(str(error).split())
+    if error.name is None and says:  # a sentence of the package itself
+        return says
+    return f"cannot import {error.name or 'a module'}: {says or type(error).__name__}"

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from rich.table import Table
 
 from panprivacy.cli.extras import Extra, installed
-from panprivacy.cli.sections import PLAIN, InSections
+from panprivacy.cli.sections import PLAIN, InSections, OnceEach
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_integer
 from panprivacy.ground.validation import positive_fraction
@@ -34,7 +34,10 @@ def _integer(text: object) -> int:
 
 
 federated = typer.Typer(
-    help="Statistics over devices that hold ciphertexts only.", add_completion=False, **PLAIN
+    help="Statistics over devices that hold ciphertexts only.",
+    add_completion=False,
+    cls=OnceEach,
+    **PLAIN,
 )
 
 

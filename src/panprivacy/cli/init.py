@@ -12,6 +12,7 @@ import typer
 
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.options import check_output, write_new
+from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import PrivacyLoss
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class SiteRecipe(StrEnum):
     shop = "shop"
 
 
+_STREAM: Final = "visits"
+"""Name of the stream, unless another one is given."""
 _WHOSE: Final = {"user": "a person", "event": "one event"}
 """What a guarantee hides, by its adjacency."""
 _USES = {
@@ -42,8 +45,9 @@ def init(
         Path, typer.Argument(metavar="CONFIG.toml", help="The file to write.")
     ] = Path("panprivacy.toml"),
     stream: Annotated[
-        str, typer.Option(metavar="NAME", help="What the first stream is called.")
-    ] = "visits",
+        str | None,
+        typer.Option(metavar="NAME", help="What the first stream is called: visits unless given."),
+    ] = None,
     memory_only: Annotated[
         bool, typer.Option("--memory-only", help="No checkpoint: a crash loses the open windows.")
     ] = False,
@@ -59,13 +63,18 @@ def init(
         from panprivacy.service.config.template import configuration, recipe_configuration  # noqa: PLC0415
         from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415
     check_output("key and the tokens")
-    check_name(stream)
+    if stream is not None and recipe is not None:
+        message = "--stream names the only stream where there is no --recipe: leave one out; "
+        message += f"the streams of a recipe are renamed in {config}"
+        raise PlanError(message)
+    name = _STREAM if stream is None else stream
+    check_name(name)
     identity = None if memory_only else pyrage.x25519.Identity.generate()
     tokens = {str(role): new_token() for role in Role}
     recipient = None if identity is None else str(identity.to_public())
     hashes = {role: hash_of(tokens[role]) for role in Role}
     if recipe is None:
-        text = configuration(stream, recipient, hashes)
+        text = configuration(name, recipient, hashes)
     else:
         text = recipe_configuration(recipe.value, recipient, hashes)
     write_new(config, text.encode())
@@ -78,13 +87,16 @@ def init(
     print()
     streams = load(config).streams
     if recipe is None:
-        written = streams[stream]
+        written = streams[name]
         windows, year = written.guarantee.year(written.window_seconds)
         print(f"As it stands, a user of one window loses {written.guarantee.loss} at most.")
         print(f"In a year of {windows:,} windows, one of them seen, it is {year}.")
     else:
         _print_total(streams.values())
-    print(f"Say in {config} what to count, then start: panprivacy serve {config}")
+    first = f"Say in {config} what to count"
+    if recipe is not None:
+        first = f"Compare the names and numbers in {config} with yours"
+    print(f"{first}, then start: panprivacy serve {config}")
 
 
 def _print_total(streams: Iterable[StreamConfig]) -> None:

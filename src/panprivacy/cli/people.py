@@ -15,8 +15,6 @@ from panprivacy.statistics.alternatives import Alternatives
 PEOPLE = (100, 300, 1_000, 10_000)
 """Expected numbers of people in a window, a row each."""
 
-USELESS_PERCENT = 1_000
-
 
 def errors_by_people(
     search: Alternatives, epsilon: Fraction, confidence: float = 0.95
@@ -35,10 +33,3 @@ def errors_by_people(
         one = Alternatives(sizes, search.releases, search.intrusions)
         rows.append((people, one.plan(epsilon, None).relative_margin(confidence)))
     return rows
-
-
-def percent(percents: float) -> str:
-    """Return a margin in percent, for people."""
-    if percents > USELESS_PERCENT:
-        return "no use"
-    return f"±{percents:.0f} %" if percents >= 10 else f"±{percents:.2g} %"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy.cli.people import USELESS_PERCENT, errors_by_people, percent
+from panprivacy.cli.people import errors_by_people
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_integer
@@ -23,7 +23,7 @@ from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, sh
 from panprivacy.statistics.alternatives import Alternatives
 from panprivacy.statistics.composites.moving import Continual
 from panprivacy.statistics.contribution import Form
-from panprivacy.statistics.notes import format_number
+from panprivacy.statistics.notes import USELESS, format_number, percent
 from panprivacy.statistics.plan import Plan, margins
 from panprivacy.statistics.planner import plan_for
 from panprivacy.statistics.specification import Specification
@@ -171,7 +171,7 @@ def _strays(planned: Plan, confidence: float, times: float) -> str:
     """Return the margin of answers with this multiple of the error; empty if the table shows it."""
     if planned.error_points:
         return ""
-    return f", {percent(100 * times * planned.relative_margin(confidence))}"
+    return f", {percent(times * planned.relative_margin(confidence))}"
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:
@@ -238,7 +238,7 @@ def _print_table(
 
 def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
     """Print what would help, if all answers are useless."""
-    if min(margins(best, confidence)) <= USELESS_PERCENT / 100:
+    if min(margins(best, confidence)) <= USELESS:
         return
 
     def reaches(candidate: Plan) -> bool:
@@ -254,23 +254,22 @@ def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
         ways.append(f"a window long enough for {people}")
     advice = " or ".join(ways) or "only a larger problem"
     typer.echo(
-        f"at epsilon {shown(loss)} answers are noise: {advice} would do, for "
-        f"{percent(100 * _OF_USE)}"
+        f"at epsilon {shown(loss)} answers are noise: {advice} would do, for {percent(_OF_USE)}"
     )
 
 
 def _print_people(search: Alternatives, loss: Fraction, confidence: float) -> None:
-    """Print the error by the number of people who come in a window."""
+    """Print the error by the number of people who come in a window, each planned for alone."""
     try:
         rows = errors_by_people(search, loss, confidence)
     except PlanError:  # of the memory or the epsilon, which the table above shows
         return
-    typer.echo(f"by how many people come in a window, at epsilon {shown(loss)}:")
+    typer.echo(f"at epsilon {shown(loss)}, for a plan of exactly so many people in a window:")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     table.add_column(justify="right")
     for people, margin in rows:
-        table.add_row(f"{people:,}", percent(100 * margin))
+        table.add_row(f"{people:,}", percent(margin))
     Console(width=120, highlight=False).print(table)
     typer.echo("for few people: panprivacy advise")
 
@@ -306,7 +305,7 @@ def _cell(search: Alternatives, loss: Fraction, memory: int | None, confidence: 
         planned = search.plan(loss, memory)
     except PlanError:  # the fewest counters do not fit, or the epsilon is too small for a signal
         return "none"
-    return " / ".join(percent(100 * margin) for margin in margins(planned, confidence))
+    return " / ".join(percent(margin) for margin in margins(planned, confidence))
 
 
 def _at(planned: Plan) -> str:

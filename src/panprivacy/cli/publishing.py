@@ -22,7 +22,7 @@ from panprivacy.ground.hygiene.wiping import wipe_traces
 from panprivacy.ground.validation import positive_integer
 from panprivacy.intake.programs.counting import Counting
 from panprivacy.intake.programs.intake import Intake
-from panprivacy.intake.sources import Source
+from panprivacy.intake.sources import Skips, Source
 from panprivacy.statistics.composites.windowed import LONGEST, Windowed
 from panprivacy.statistics.composites.windows import Window
 from panprivacy.statistics.release import Answers
@@ -228,7 +228,8 @@ def publish(
         notice: called between two batches, and when the source is woken.
     """
     rows, came = 0, False  # of a file; a running count of a pipe's rows would be state
-    name, skips = source.name, source.skips and source.skips.part()
+    name: str | None = ""  # no file has this one, so that the first batch begins a file
+    skips: Skips | None = None
     with _progress(source) as advance, _rows_of(source):
         try:
             for batch in source.batches_or_ticks(publisher.deadline):

@@ -39,6 +39,10 @@ def token(
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
         from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415
     check_output("token")
+    if not config.exists():
+        message = f"there is no configuration {config}: name the one of the service with --config, "
+        message += "or write one with panprivacy init"
+        raise PlanError(message)
     load(config)  # reports errors in it, or in its folder
     path = config.resolve()
     with in_turn(path.parent):

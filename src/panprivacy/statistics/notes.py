@@ -10,6 +10,14 @@ T = TypeVar("T")
 
 _MOST_NAMED = 5
 
+BELOW = "users with a sum of deltas below 0"
+"""Users that no table without room for them counts right."""
+ROOM = "say below=, how low they go, or 0 for none"
+"""What to do about them."""
+
+USELESS = 10
+"""Beyond so many times what is measured, an error says nothing."""
+
 _FAR = 2
 """An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
 are hardly larger than planned."""
@@ -93,3 +101,15 @@ def some_of(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def percent(margin: float) -> str:
+    """Return a margin, as a share, in percent for people.
+
+    >>> percent(0.0567), percent(0.567), percent(12)
+    ('±5.7 %', '±57 %', 'over 1,000 %')
+    """
+    percents = 100 * margin
+    if margin > USELESS:
+        return f"over {100 * USELESS:,} %"
+    return f"±{percents:.0f} %" if percents >= 10 else f"±{percents:.2g} %"

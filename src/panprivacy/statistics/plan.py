@@ -19,7 +19,7 @@ from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, shown, unseen_count
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.notes import format_number
+from panprivacy.statistics.notes import format_number, percent
 from panprivacy.statistics.release import Answer, Name, Release
 from panprivacy.tables.addressing import Addressing, Dealt, Hashed
 from panprivacy.tables.cells.protocol import Cells, Deltas, Table
@@ -406,7 +406,7 @@ class Plan(ABC):
 
     def __str__(self) -> str:
         """Return its privacy loss and the errors of its answers, for people."""
-        errors = " / ".join(map(_percent, margins(self, 0.95)))
+        errors = " / ".join(map(percent, margins(self, 0.95)))
         kept = f"; 95 % of answers are within {errors} of {self.measure}"
         where = ", at " + " / ".join(format_number(one, self.unit) for one in self.error_points)
         releases = self.request.releases
@@ -453,15 +453,6 @@ class Plan(ABC):
     def drawn_groups(self) -> int:
         """Return the number of runs of cells in a picture."""
         return 1
-
-
-_USELESS = 10
-"""Beyond so many times what is measured, an error says nothing."""
-
-
-def _percent(margin: float) -> str:
-    """An error as a share, for people."""
-    return f"±{100 * margin:.2g} %" if margin <= _USELESS else f"more than {100 * _USELESS:,} %"
 
 
 def least_error(planned: Plan) -> float:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
-from panprivacy.errors import PlanError
+from panprivacy.errors import PlanError, install
 from panprivacy.privacy.guarantee import shown
 from panprivacy.statistics.notes import names_by_note, some_of
 
@@ -73,7 +73,7 @@ def check_matplotlib(caller: str) -> None:
         PlanError: it is not there.
     """
     if find_spec("matplotlib") is None:
-        message = f"{caller} needs Matplotlib: pip install 'panprivacy[plot]'"
+        message = f"{caller} needs Matplotlib: {install('plot')}"
         raise PlanError(message)
 
 

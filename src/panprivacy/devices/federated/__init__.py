@@ -3,7 +3,7 @@
 A `Task` says what devices observe and what is promised to them; a `Device` observes and reports; a
 `Collector` with the secret key (`DecryptionKey` of `elgamal.py`) gathers reports, and answers once.
 `TwoServers` in the place of the key share what devices report, so that neither sees a report.
-Ciphertexts need pip install "panprivacy[federated]".
+Ciphertexts need the extra `federated`.
 """
 
 from panprivacy.devices.federated.collector import Collector, ReplayError

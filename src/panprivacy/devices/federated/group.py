@@ -29,7 +29,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.errors import InputError
+from panprivacy.errors import InputError, install
 from panprivacy.ground.kernels import wipe_stack
 from panprivacy.privacy.coins import SecretCoins
 from panprivacy.privacy.noise import wipe
@@ -38,7 +38,7 @@ try:
     from coincurve._libsecp256k1 import ffi, lib
     from coincurve.context import GLOBAL_CONTEXT
 except ImportError as error:
-    message = "statistics over devices need coincurve: pip install 'panprivacy[federated]'"
+    message = f"statistics over devices need coincurve: {install('federated')}"
     raise ImportError(message) from error
 
 ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141

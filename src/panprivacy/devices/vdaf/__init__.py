@@ -29,7 +29,7 @@ Each server has its own share of all reports, their nonces, and the key that bot
 
 Everything is done for many reports at once, which are the rows of plain `bytes`; one is a row.
 
-Reference: draft-irtf-cfrg-vdaf-18. It needs pip install "panprivacy[federated]".
+Reference: draft-irtf-cfrg-vdaf-18. It needs the extra `federated`.
 """
 
 from panprivacy.devices.vdaf.field64 import MODULUS

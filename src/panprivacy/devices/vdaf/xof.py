@@ -12,11 +12,12 @@ import numpy as np
 
 from panprivacy.devices.vdaf import field64
 from panprivacy.devices.vdaf.field64 import ELEMENT_BYTES, MODULUS, Elements
+from panprivacy.errors import install
 
 try:
     from Crypto.Hash import TurboSHAKE128
 except ImportError as error:
-    message = "Prio3Count needs pycryptodome: pip install 'panprivacy[federated]'"
+    message = f"Prio3Count needs pycryptodome: {install('federated')}"
     raise ImportError(message) from error
 
 SEED_BYTES: Final = 32

@@ -159,10 +159,10 @@ def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> 
     seized = f"this program, seized:\na cell changes odds {shown(odds, 3)} times at most"
     words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
     if plan.table.is_presence:
-        cells = throw_away_cells(plan, answers)
+        exact, noisy = throw_away_cells(plan, answers)
         title = f"an ordinary program, seized:\na cell tells who {words[0]}"
-        draw_presence(ordinary, cells[0], title, words)
-        draw_presence(private, cells[1], seized, words)
+        draw_presence(ordinary, exact, title, words)
+        draw_presence(private, noisy, seized, words)
         return
     halves, cells = _counters(plan, answers)
     title = _SUMS if isinstance(plan.table, AdditiveCells) else _ORDINARY
@@ -307,7 +307,7 @@ def _draw_bars(
     answered: int,
 ) -> None:
     """Draw a bar for each answer, with its interval."""
-    places = np.arange(len(shown))
+    places = range(len(shown))
     first = next(iter(shown.values()))
     axis.bar(places, [one.value for one in shown.values()], color=_INK, alpha=0.25)
     ends = [

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.errors import PlanError
+from panprivacy.errors import PlanError, install
 from panprivacy.ground.validation import positive_integer, proportion, whole_number
 from panprivacy.privacy.coins import Coins, SystemCoins
 from panprivacy.privacy.guarantee import Budget, Epsilon, Ledger
@@ -108,7 +108,7 @@ def _min_deviation(expected: Floats, observed: Floats, total: float) -> Floats:
     try:
         from scipy.optimize import linprog  # noqa: PLC0415 - only this needs it
     except ImportError as error:
-        message = "the linear programme needs SciPy: pip install 'panprivacy[published]'"
+        message = f"the linear programme needs SciPy: {install('published')}"
         raise ImportError(message) from error
     rows, states = expected.shape
     slack = np.eye(rows)

@@ -28,7 +28,7 @@ from panprivacy.service.config.config import (
 from panprivacy.service.config.lines import line_of, lines_of
 from panprivacy.service.config.stream import IdKind, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.tokens import Role, Token
-from panprivacy.service.config.values import ConfigError, KeyPath
+from panprivacy.service.config.values import ConfigError, KeyPath, in_toml
 from panprivacy.statistics.catalogue import kinds
 
 _TomlTable = dict[str, Any]
@@ -50,7 +50,6 @@ _NO_TABLES: Final = (
     "stat must be tables, one for each statistic: write [[{}]] with name = {}, and below it the "
     "sizes of that statistic"
 )
-_ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?:True\b)?(?=\W|$)")
 _NAMED: Final = re.compile(r"(?:^|(?<=^the ))\w+|\b\w+(?==)")
 _KINDS: Final = {
     "int": "a whole number",
@@ -265,7 +264,7 @@ def _absolute(config: Config, file: Path) -> Config:
     """Return the configuration with absolute paths."""
     directory = file.parent.absolute() / config.server.directory
     if not directory.is_dir():
-        message = "directory must be a folder that is there"
+        message = f"directory: there is no folder {directory}; make it first, or name another"
         raise ConfigError(("server",), message, "directory")
     store, checkpoint = config.releases.store, config.checkpoint
     if store.startswith(SQLITE):
@@ -293,9 +292,7 @@ def _located(error: ConfigError, tree: _TomlTable, text: str) -> str:
     key = error.key or next((name for name in _NAMED.findall(error.reason) if name in table), None)
     place = error.table if key is None else (*error.table, key)
     where = f"{_header(error.table)}: " if error.table else ""
-    # the library names arguments and booleans in Python's syntax; here TOML's is used
-    reason = _ARGUMENT.sub(r"\1", error.reason.replace("True or False", "true or false"))
-    return f"line {line_of(place, lines_of(text))}: {where}{_single_line(reason)}"
+    return f"line {line_of(place, lines_of(text))}: {where}{_single_line(in_toml(error.reason))}"
 
 
 def _header(place: KeyPath) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -11,6 +12,9 @@ from panprivacy.ground.parsing import parse_duration
 
 KeyPath = tuple[str | int, ...]
 """Keys, and positions in lists, that identify a place in a configuration."""
+
+_SETTING: Final = re.compile(r'\b([a-z_]+)=(True\b|False\b|\d[\d_.]*\b|"[^"]*")')
+_ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?=\W|$)")
 
 DAY: Final = 86_400
 """A day in seconds."""
@@ -41,6 +45,24 @@ def in_table(*table: str | int) -> Iterator[None]:
         raise ConfigError(table, str(error)) from None
     except MemoryError:
         raise ConfigError(table, "this takes more memory than there is") from None
+
+
+def in_toml(reason: str) -> str:
+    """Return an error of the library in the words of a configuration.
+
+    The library names arguments and values in Python's syntax; a configuration has TOML's.
+
+    >>> in_toml("declare all groups=, or say ignore_others=True")
+    'declare all groups, or say ignore_others = true'
+    """
+    reason = reason.replace("True or False", "true or false")
+    reason = reason.replace("a pair (lowest, highest)", "a list [lowest, highest]")
+    reason = _SETTING.sub(lambda found: f"{found[1]} = {_value(found[2])}", reason)
+    return _ARGUMENT.sub(r"\1", reason)
+
+
+def _value(text: str) -> str:
+    return text.lower() if text in {"True", "False"} else text
 
 
 def seconds(most: int, **named: str) -> int:

@@ -5,3 +5,8 @@ spent budget, `seized` fills synthetic states, and a `board` keeps all of it up 
 draws it. `guard` admits holders of a token that may read. `pages` are built in a `frame`, which has
 the button of `announcing`, from `parts` and `elements`. `server` runs them.
 """
+
+import os
+
+# NiceGUI would load Matplotlib for plots of its own, which fails where no folder can be written.
+os.environ.setdefault("MATPLOTLIB", "false")

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from nicegui import run, ui
 
-from panprivacy.errors import PanPrivacyError
+from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.dashboard import charts
 from panprivacy.service.dashboard.board import Look
 from panprivacy.service.dashboard.elements import Choice, button, link, tag
@@ -24,9 +24,9 @@ from panprivacy.service.dashboard.parts import (
     tiles,
     when,
 )
-from panprivacy.service.dashboard.seized import pictures
 from panprivacy.service.dashboard.series import ChartPoints, SeriesName, by_group, histograms
 from panprivacy.service.outgoing.records import Published
+from panprivacy.statistics.plan import Plan
 
 _SPANS: Final = {
     "everything": None,
@@ -191,7 +191,7 @@ class StreamPage:
         rows = [row for row in rows if row.statistic == label]
         async with self._drawing:
             try:
-                drawn = await run.io_bound(pictures, rows, plan)
+                drawn = await run.io_bound(_pictures, rows, plan)
             except PanPrivacyError as error:
                 self._seen.clear()
                 with self._seen:
@@ -207,6 +207,16 @@ class StreamPage:
         with self._seen:
             for picture, words in zip(drawn, says, strict=True):
                 tag("img", alt=words, src=_data_url(picture))
+
+
+def _pictures(rows: Sequence[Published], plan: Plan) -> tuple[bytes, bytes]:
+    """Return both pictures; raise `PlanError` if Matplotlib cannot be loaded, which says why."""
+    try:
+        from panprivacy.service.dashboard.seized import pictures  # noqa: PLC0415 - its Matplotlib
+    except (ImportError, OSError) as error:  # it writes a cache when it is loaded
+        message = f"Matplotlib cannot be loaded: {' '.join(str(error).split())}"
+        raise PlanError(message) from None
+    return pictures(rows, plan)
 
 
 def _data_url(png: bytes) -> str:

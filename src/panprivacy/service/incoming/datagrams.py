@@ -20,6 +20,7 @@ from pathlib import Path
 
 from panprivacy.errors import InputError
 from panprivacy.ground.kernels import wipe_stack
+from panprivacy.service.config.values import in_toml
 
 DATAGRAM_BYTES = 1 << 16
 """Maximum size of a received datagram; UDP has no longer ones."""
@@ -157,7 +158,7 @@ class Listener:
         self._told = {r: told for r, told in self._told.items() if now - told < _QUIET_SECONDS}
         if reason not in self._told:
             self._told[reason] = now
-            self._report(reason)
+            self._report(in_toml(reason))
 
 
 def _bounds(text: bytearray, start: int, end: int) -> tuple[int, int]:

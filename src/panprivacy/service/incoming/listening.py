@@ -16,6 +16,7 @@ from panprivacy.intake.sources import Column, Prefixes, Skips, open_source, read
 from panprivacy.intake.sources.log_lines import only_wanted_groups
 from panprivacy.intake.sources.unreadable import halves_of_batch, readable
 from panprivacy.service.config.stream import SyslogConfig
+from panprivacy.service.config.values import in_toml
 from panprivacy.service.incoming.datagrams import Listener
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.records import StoreError
@@ -134,7 +135,7 @@ class InputThread:
                 JOURNAL.warning(Event.input_ended, stream=stream.name, reason=str(source.skips))
         except InputError as error:
             stream.mark_incomplete()
-            JOURNAL.error(Event.input_ended, stream=stream.name, reason=str(error))
+            JOURNAL.error(Event.input_ended, stream=stream.name, reason=in_toml(str(error)))
         except Exception as error:  # noqa: BLE001 - its text may quote an id
             stream.mark_incomplete()
             JOURNAL.error(Event.input_ended, stream=stream.name, error=type(error).__name__)

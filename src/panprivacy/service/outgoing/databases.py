@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError, StatementError
 from sqlalchemy.pool import NullPool
 
-from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.errors import PanPrivacyError, PlanError, install
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
 
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
@@ -105,7 +105,7 @@ def _engine(url: URL, **given: Any) -> Engine:
             url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True, **given
         )
     except ImportError:
-        message = "PostgreSQL needs psycopg: pip install 'panprivacy[postgresql]'"
+        message = f"PostgreSQL needs psycopg: {install('postgresql')}"
         raise PlanError(message) from None
 
 

@@ -19,6 +19,7 @@ from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.service.batches import Outcome
 from panprivacy.service.config.tokens import AccessError, Role
+from panprivacy.service.config.values import in_toml
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Sender, Shared, overwrite
 from panprivacy.service.incoming.body_counter import Body
@@ -311,7 +312,7 @@ def _problem_of(error: BaseException) -> Problem:
     if isinstance(error, asyncio.CancelledError):  # the service has waited long enough
         return Problem(503, _STOPS, retry_after=5)
     if isinstance(error, InputError):
-        return Problem(400, str(error))
+        return Problem(400, in_toml(str(error)))
     if isinstance(error, StoreError):
         reason = str(error)
         if isinstance(error, DatabaseError):  # its message may name its host

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from panprivacy.errors import PlanError
-from panprivacy.ground.validation import MOST_BYTES, positive_fraction, truth, whole_number
+from panprivacy.ground.validation import MOST_BYTES, positive_fraction, positive_integer, truth
 from panprivacy.privacy.guarantee import Epsilon, Ledger
 from panprivacy.statistics.arguments import instance
 from panprivacy.statistics.composites.groups import GroupedInternals, GroupMembers
@@ -81,7 +81,7 @@ class Grouped(Together[Label, S]):
         check_maker(factory, "lambda epsilon: DistinctCount(epsilon=epsilon, ...)", "epsilon")
         total = positive_fraction(epsilon=epsilon)
         labels, column = _declared(groups)
-        most = whole_number(1, len(labels), per_user=per_user)
+        most = _most_groups(per_user, len(labels))
         ignored = truth(ignore_others=ignore_others)
         budgeted = instance(Ledger, ledger=ledger) or Ledger(total)
         budgeted.check(total)
@@ -161,6 +161,16 @@ class Grouped(Together[Label, S]):
 
     def __repr__(self) -> str:
         return f"<Grouped of {len(self.members):,} groups, each {self._joined.first!r}>"
+
+
+def _most_groups(per_user: int, groups: int) -> int:
+    """Read in how many groups one user may appear: at most in all there are."""
+    most = positive_integer(per_user=per_user)
+    if most > groups:
+        there = "there is 1 group" if groups == 1 else f"there are {groups:,} groups"
+        message = f"per_user must be at most {groups:,}, as {there}"
+        raise PlanError(message)
+    return most
 
 
 def _check_room(first: object, groups: int) -> None:

@@ -112,7 +112,10 @@ class Together(Private, Generic[K, M]):
     def _check_spending(self) -> None:
         """Refuse members that do not share a ledger, or whose answers could not be told apart."""
         if any(one.ledger is not self.ledger for one in self.members.values()):
-            message = "statistics of one stream need one ledger: make each with ledger="
+            message = (
+                "statistics of one stream need one ledger: make ledger = pp.Ledger(2), and each "
+                "statistic with ledger=ledger and a part of the 2 as epsilon="
+            )
             raise PlanError(message)
         if len(self.members) > 1:
             self._check_names()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.ground.validation import whole_number
+from panprivacy.statistics.notes import BELOW, ROOM
 from panprivacy.statistics.release import Name
 
 Scores = NDArray[np.int64]
@@ -79,7 +80,7 @@ class States:
     def caveat(self, question: str) -> str | None:
         """Return the caveat of answers about users below 0; None where these are counted right."""
         told = self.signed or self.below is not None or question in _TOLD
-        return None if told else "users below 0 count as if far above: below= makes room for them"
+        return None if told else f"{BELOW} count as if far above the bound: {ROOM}"
 
     def within(self) -> NDArray[np.bool_]:
         """Return the mask of residues that represent a state within the bound."""

@@ -13,6 +13,7 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.notes import BELOW, ROOM
 from panprivacy.statistics.plan import UserStates, least_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
@@ -30,7 +31,7 @@ from panprivacy.tables.planning.request import Request, Split, budgets, no_signa
 from panprivacy.tables.planning.room import roomiest, wider_sets
 from panprivacy.tables.planning.universe import cells_within, check_memory
 
-IN_PART = "users below 0 count in part: below= makes room for them"
+IN_PART = f"{BELOW} count in part: {ROOM}"
 """What answers say of a soft threshold, or a hard one, without room below 0."""
 
 

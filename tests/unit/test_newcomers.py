@@ -16,6 +16,7 @@ from panprivacy.cli import aggregator
 from panprivacy.cli.collector import collector
 from panprivacy.cli.dashboard import dashboard
 from panprivacy.service.config.config import ServerConfig
+from panprivacy.service.web.app import _problem_of
 from tests.commands import run_command
 
 RUN = ["run", "a.csv", "--user", "user", "--epsilon", 1, "--stat", "distinct,expected=1000"]
@@ -54,6 +55,28 @@ COMMANDS = {
     "a picture of noise": (
         [*RUN[:7], "threshold,threshold=5,universe=60", "--plot", "x.png"],
         "would be noise",
+    ),
+    "groups one by one": (
+        [*RUN, "--by", "page", "--groups", "home", "--groups", "help"],
+        "--groups is there 2 times: give it once, as --groups a,b,c",
+    ),
+    "epsilon twice": ([*RUN, "--epsilon", 2], "--epsilon is there 2 times: give it once"),
+    "more groups of a user than there are": (
+        [*RUN, "--by", "page", "--groups", "home", "--per-user", 2],
+        "--per-user must be at most 1, as there is 1 group",
+    ),
+    "a size for deletions": ([*RUN[:7], "distinct,bound=3"], "and signed= are for deletions\n"),
+    "a stream of a recipe": (
+        ["init", "c.toml", "--recipe", "shop", "--stream", "x"],
+        "--stream names the only stream where there is no --recipe",
+    ),
+    "a token of no configuration": (
+        ["token", "x", "--may", "read"],
+        "there is no configuration panprivacy.toml: name the one of the service with --config",
+    ),
+    "a configuration as an argument": (
+        ["token", "x", "--may", "read", "mine.toml"],
+        "name the configuration with --config mine.toml",
     ),
     "a picture in JPEG": ([*RUN, "--plot", "x.jpg"], "name a file that ends in .png"),
     "a misspelt command": (["rn"], "No such command 'rn': there are run, "),
@@ -122,6 +145,10 @@ def test_a_plan_prints_its_error():
         (lambda: pp.Together([pp.Density(universe=10, epsilon=1)]), "by name, .* not a list"),
         (lambda: pp.Together(7), "by name, .* not a int"),
         (
+            lambda: pp.Together({one: pp.Density(universe=999, epsilon=1) for one in "ab"}),
+            r"make ledger = pp.Ledger\(2\), and each statistic with ledger=ledger",
+        ),
+        (
             lambda: pp.Grouped(lambda: None, ["a"], epsilon=1),
             "is given epsilon: write it as lambda epsilon:",
         ),
@@ -180,6 +207,66 @@ main()
     assert run.returncode == 2
     assert "pip install '.[federated]' in a clone" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(28, "No space left on device", "/a"), "/a: No space left on device"),
+        (OSError(28, "No space left on device", b"/b"), "/b: No space left on device"),
+        (OSError("a library wants\na folder"), "a library wants a folder"),
+        (OSError(), "the system refused something, and did not say why (OSError)"),
+    ],
+)
+def test_an_error_of_the_system_has_its_path_and_reason(error, says, monkeypatch):
+    def refuse(**_):
+        raise error
+
+    monkeypatch.setattr("panprivacy.cli.app", refuse)
+    told = run_command("stats")
+    assert (told.code, told.stderr) == (2, f"panprivacy: {says}\n")
+
+
+def test_a_recipe_says_already_what_to_count(tmp_path):
+    told = run_command("init", "c.toml", "--recipe", "shop", cwd=tmp_path).stdout.splitlines()[-1]
+    assert told.startswith("Compare the names and numbers in c.toml with yours, then start: ")
+    told = run_command("init", "d.toml", cwd=tmp_path).stdout.splitlines()[-1]
+    assert told.startswith("Say in d.toml what to count, then start: ")
+
+
+@pytest.mark.parametrize(
+    ("says", "in_words_of_the_place"),
+    [
+        ("declare all groups=, or say ignore_others=True", "all groups, or say ignore_others = t"),
+        ("bound= and signed= are for deletions=True", "bound and signed are for deletions = true"),
+        ('say deletions="strict", or horizon=1', 'say deletions = "strict", or horizon = 1'),
+        ("hard must be True or False", "hard must be true or false"),
+        ("a pair (lowest, highest)", "a list [lowest, highest]"),
+    ],
+)
+def test_the_service_speaks_toml(says, in_words_of_the_place):
+    problem = _problem_of(pp.InputError(says))
+    assert in_words_of_the_place in problem.detail
+    assert "True" not in problem.detail
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    config = tmp_path / "c.toml"
+    assert run_command("init", config).code == 0
+    text = config.read_text().replace('#directory = "."', 'directory = "nowhere"')
+    config.write_text(text)
+    told = run_command("serve", config)
+    assert told.code == 2
+    assert f"there is no folder {tmp_path / 'nowhere'}; make it first" in told.stderr
+
+
+def test_the_dashboard_starts_without_matplotlib():
+    """It writes a cache where it is loaded, which fails where nothing can be written."""
+    program = "import sys, panprivacy.service.dashboard.server; print('matplotlib' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert ran.stdout == "False\n"
 
 
 def test_every_server_has_a_port_of_its_own():

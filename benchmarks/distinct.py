@@ -209,9 +209,9 @@ READING = (
     "price of a memory that may be seen."
 )
 WHY_PRIVATE = """**Why the HyperLogLog is private when it leaves.** Let `s` be what its m registers hold, `p0` the probability of `s` without a
-user, and `p1` that with him once he is sampled. Of N elements with independent hashes at most m matter: without any one of the
+user, and `p1` that with them once they are sampled. Of N elements with independent hashes at most m matter: without any one of the
 others `s` would be the same. Each element is as likely to matter as any other, so `p0 >= (1 - m/N) p1`, and N is more than the
-number of phantoms. The user is sampled with probability `1 - e**-epsilon`, so with him `s` has the probability
+number of phantoms. The user is sampled with probability `1 - e**-epsilon`, so with them `s` has the probability
 `e**-epsilon p0 + (1 - e**-epsilon) p1`. That is at least `e**-epsilon p0`, and at most `e**epsilon p0` if there are
 `m (1 + e**-epsilon) - 1` phantoms or more. All of it rests on a hash that nobody knows. ∎
 """

@@ -2,7 +2,7 @@
 
     python -m benchmarks.local
 
-Each flight is a user, who knows his origin (3 values) and destination (105). Writes the tables of
+Each flight is a user, who knows their origin (3 values) and destination (105). Writes the tables of
 the page, and exits with 1 when an error is outside of its limits.
 """
 

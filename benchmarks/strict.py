@@ -80,7 +80,7 @@ COVERAGE = (
     "they cover at least 94 %, less 3 standard errors."
 )
 REAL = (
-    "Rows that enter a user or have him leave, counted by counters and by parities of the same "
+    "Rows that enter a user or have them leave, counted by counters and by parities of the same "
     "memory, planned for 10^4 to 10^6 users at epsilon 1. Flights: those of the examples, in from "
     "when they are scheduled until they leave. Blocklist: addresses that are listed and delisted "
     "over nine days, 2,108,524 rows. A count of inserts alone would give the last column. "

@@ -160,7 +160,7 @@ def decoded_despite(share: float, people: int, queries: int) -> tuple[float, flo
 def apart(people: int, ones: int, accuracy: Accuracy) -> int:
     """The most places in which another vector differs that somebody can make agree (Theorem 11).
 
-    He answers with the middle of what is right for both.
+    They answer with the middle of what is right for both.
     """
     vectors = sparse_vectors(people, ones)
     came = np.zeros((1, people), np.float32)

@@ -11,8 +11,8 @@ and pay for T of them at once. `mixed_radix` survives one look, and others that 
 of these adds noise to what is open.
 
 Right: an intruder looks before and after each of some steps, and says whether it had an event. From
-a state that survives he is right at most `e**epsilon/(1 + e**epsilon)` of the time; from that of a
-tree always, if nobody announces his looks.
+a state that survives they are right at most `e**epsilon/(1 + e**epsilon)` of the time; from that
+of a tree always, if nobody announces their looks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def error(looks: int) -> tuple[float, float]:
 def named(method: str, rounds: int, *, announced: bool = False) -> float:
     """The share of steps of which an intruder says rightly whether they had an event.
 
-    He sees the memory before each step and after it. The last cell moves by what the step adds: of
+    They see the memory before each step and after it. The last cell moves by what the step adds: of
     a tree it is the widest node, which stays open in all these steps.
     """
     mechanism = METHODS[method].make(

@@ -119,7 +119,7 @@ def test_the_level_of_an_adaptive_sample_tells_how_often_a_user_came(visits):
         for _ in range(runs)
     ]
     chance = (1 - bits.absent) ** 2
-    # User 0 has level 1, so he still is in after user 1 alone was thrown out.
+    # User 0 has level 1, so they still are in after user 1 alone was thrown out.
     stays = chance * (1 - bits.present) ** visits
     found = np.mean(np.array(levels) == 0)
     assert abs(found - stays) < Z * math.sqrt(stays * (1 - stays) / runs)

@@ -244,7 +244,7 @@ class TestBudget:
 
     def test_the_guarantee_says_for_whom(self):
         assert str(grouped(epsilon=3).guarantee).endswith(
-            "for a user in at most 2 groups; each further group costs him 1.5 more"
+            "for a user in at most 2 groups; each further group costs them 1.5 more"
         )
 
     def test_a_delta_is_that_of_all_groups_of_one_user(self):
@@ -254,7 +254,7 @@ class TestBudget:
 
         told = pp.Grouped(visitors, ["home", "help", "news"], epsilon=3, per_user=2).guarantee
         assert told.delta == Fraction(1, 500)
-        assert str(told).endswith("each further group costs him 1.5 and delta 0.001 more")
+        assert str(told).endswith("each further group costs them 1.5 and delta 0.001 more")
 
     def test_a_ledger_without_enough(self):
         ledger = pp.Ledger(1)

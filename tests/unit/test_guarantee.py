@@ -428,7 +428,7 @@ def test_rho_adjacency_and_conditions_are_told():
     assert "one device" in text
     assert "one user" not in text
     assert "1 announced intrusion and one unannounced look" in text
-    assert text.endswith("each further group costs him 1.5 and delta 5e-7 more; coins are fair; x")
+    assert text.endswith("each further group costs them 1.5 and delta 5e-7 more; coins are fair; x")
     assert promise.replace == 6
 
 
@@ -510,7 +510,7 @@ def test_groups_and_comparisons_add_up():
     grouped = PROMISE.compared(guarantee.PrivacyLoss(Fraction(2), Fraction(1, 10**9))).in_groups(3)
     assert grouped.loss == guarantee.PrivacyLoss(Fraction(9), Fraction(6, 10**9))
     assert grouped.unseen == 3 * (2 + Fraction(1, 25))
-    assert "each further group costs him 3 and delta 2e-9 more" in str(grouped).replace(
+    assert "each further group costs them 3 and delta 2e-9 more" in str(grouped).replace(
         "0.000000002", "2e-9"
     )
 

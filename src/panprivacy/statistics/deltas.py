@@ -34,7 +34,7 @@ def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
 
 
 def refuse_moves(deltas: Deltas) -> None:
-    """Raise `InputError` naming the first delta that neither enters a user nor has him leave."""
+    """Raise `InputError` naming the first delta that neither enters a user nor has them leave."""
     refuse_deltas(
         (deltas != 1) & (deltas != -1), "delta must be 1 (the user enters) or -1 (the user leaves)"
     )

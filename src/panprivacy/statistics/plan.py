@@ -76,7 +76,7 @@ class Plan(ABC):
     """The `relative_error` from which on answers are noise, and the one that would do."""
 
     hides: ClassVar[str] = "user"
-    """What its guarantee hides: one "user" with all he does, or one "event"."""
+    """What its guarantee hides: one "user" with all they do, or one "event"."""
     reads_ids: ClassVar[bool] = True
     """Whether it matters whose an event is."""
 
@@ -229,7 +229,7 @@ class Plan(ABC):
     def additional_loss(self, form: Form) -> Fraction:
         """Return the bound on a user's loss in each additional shard, for contributions of a form.
 
-        His cells are one cell once they are added up, so that where a release costs the same for
+        Their cells are one cell once they are added up, so that where a release costs the same for
         any two values of a cell, that of the merged answer costs no more then. The other releases
         that the shard may make leave by themselves.
         """

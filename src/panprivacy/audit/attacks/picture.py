@@ -51,7 +51,7 @@ def _draw_findings(axis: Axes, findings: tuple[Finding, ...]) -> None:
     axis.errorbar(bounds, marks, xerr=slack, fmt="|", color=_BOUND, ms=16, capsize=3, label=label)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, fontsize=8)
     axis.set_yticks(places, [f"{one.target}\n{one.figure}" for one in findings], fontsize=8)
-    axis.set(xlim=(0, 1.02), ylim=(len(findings) - 0.4, -0.6), title="what he gets")
+    axis.set(xlim=(0, 1.02), ylim=(len(findings) - 0.4, -0.6), title="what they get")
     axis.spines[["right", "top"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
 

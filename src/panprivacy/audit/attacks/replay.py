@@ -53,7 +53,7 @@ def attack(epsilon: Fraction | float) -> AttackResult:
             bits_fell,
             "noise foreseen",
             float(exact == ones),
-            f"less the noise he foresaw, the next release says {exact:,}, of {ones:,} ones",
+            f"less the noise they foresaw, the next release says {exact:,}, of {ones:,} ones",
         ),
         fallen(
             counters_fell,

@@ -367,7 +367,7 @@ class TwoGroups:
         self.state, self.release = self._grouped.state, self._grouped.release
 
     def update(self, users: Sequence[int], groups: Sequence[int] = ()) -> None:
-        """Count each user in his group."""
+        """Count each user in their group."""
         self._grouped.update(users, groups)
 
 

@@ -198,7 +198,7 @@ class RedrawnCells(PresenceCells):
         self,
         table: Table,
         slots: Iterable[Slots],
-        deltas: Deltas | None,  # noqa: ARG002 - however often a user comes, he has come
+        deltas: Deltas | None,  # noqa: ARG002 - however often a user comes, they have come
         epoch: int,  # noqa: ARG002 - there are no intrusions
         coins: Coins,
     ) -> None:

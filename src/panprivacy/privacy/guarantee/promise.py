@@ -245,7 +245,7 @@ class Guarantee:
         if self.groups is not None and self.adjacency != "event":  # which is in one group
             further = self.loss.times(Fraction(1, self.groups))
             promise += f", for a user in at most {_counted(self.groups, 'group')}; "
-            promise += f"each further group costs him {further.text()} more"
+            promise += f"each further group costs them {further.text()} more"
         crashes = self.says_of_crashes()
         return "; ".join([promise, *([crashes] if crashes else []), *self.conditions])
 

@@ -3,7 +3,7 @@
 Presence bits at hashed cells, in levels that halve in popularity, so that some level is about
 half full whatever the number of users; noise on the number of ones of each level; maximum
 likelihood across levels. With deletions, counters modulo a prime in place of bits: each user's
-deltas take a factor of his own, so a counter tells a sum of 0 from any other. In a strict stream,
+deltas take a factor of their own, so a counter tells a sum of 0 from any other. In a strict stream,
 where a user is in or out, bits do again: each update toggles one.
 
 Reference: the bits of V. Digalakis, G. Karystinos, M. Garofalakis, "Improved pan-private stream
@@ -49,7 +49,7 @@ class DistinctCount(Statistic[LevelledPlan, Release]):
     >>> 14_000 < answer.low < answer.value < answer.high < 26_000
     True
 
-    Where a stream is not strict, a user counts if he has an odd number of updates.
+    Where a stream is not strict, a user counts if they have an odd number of updates.
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whether or not

@@ -166,7 +166,7 @@ def _together(states: Sequence[StateRun]) -> TitledPart:
             share += (
                 ", for a user of all of them. If they are groups, of which a user is in a few, "
             )
-            share += "only those count for him."
+            share += "only those count for them."
         shares.append(share)
     heading = f"All {states[-1].last:,} states together"
     return TitledPart(heading, sentences=[text], beliefs=_beliefs(now, life), after=shares)

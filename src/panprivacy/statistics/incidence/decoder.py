@@ -185,7 +185,7 @@ class StateModel:
     ) -> Estimates:
         """Estimates for the universe from those for the users that have a cell.
 
-        `absent` is what a user counts in tables that he is not in: as in state 0, unless told.
+        `absent` is what a user counts in tables that they are not in: as in state 0, unless told.
         """
         scale, scores = self.universe / self.cells, query.scores
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)

@@ -1,6 +1,6 @@
 """How much do the states of all users, or the squares of these, add up to?
 
-Noisy sums of deltas, to which random polynomials send users, each with a sign of his own: the
+Noisy sums of deltas, to which random polynomials send users, each with a sign of their own: the
 expectation of the square of such a sum is that of the squares of states, and the signs make what
 users have in common cancel. A sum of states is one cell, in which nobody has a sign.
 

@@ -74,7 +74,7 @@ class Soft(CountPlan):
         return 2 * self.low
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """The soft count of users: each counts as far as he is on the way from `low` to `high`."""
+        """The soft count: each user counts as far as they are on the way from `low` to `high`."""
         return float(np.clip(states / self.low - 1, 0, 1).sum())
 
     def alike(self, answer: float) -> tuple[float, int]:

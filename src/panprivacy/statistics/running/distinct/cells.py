@@ -21,8 +21,8 @@ from panprivacy.tables.cells.protocol import PresenceCells, Table
 class EventBits(BitCells):
     """Presence bits that hide one event from one look, and from any number that are announced.
 
-    Whoever saw a bit does not know it any better, after an announcement, than one of which he knows
-    whether its user came: so it costs nothing. [docs/guarantees/running-distinct.md]
+    Whoever saw a bit does not know it any better, after an announcement, than one of which they
+    know whether its user came: so it costs nothing. [docs/guarantees/running-distinct.md]
     """
 
     def gain(self) -> Fraction:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
+import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.cropped.decoder import LevelledCroppedModel
+from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.density.plan import plan_density
-from panprivacy.statistics.distinct.plan import plan_distinct
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
+from panprivacy.tables.planning.regret import WORST_ERROR, grid
 from panprivacy.tables.planning.request import (
     LEAST_EPSILON,
     Request,
@@ -260,3 +266,39 @@ def test_groups_that_take_thousands_of_gigabytes_together_are_refused_at_the_fir
         pp.Grouped(factory, range(65_535), epsilon=1)
     assert len(made) == 1
     assert "\n" not in str(refused.value)
+
+
+# Searches
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "called"),
+    [
+        ("distinct", LevelModel, "moments"),
+        ("running-distinct", LevelModel, "moments"),
+        ("cropped-sum", LevelledCroppedModel, "parts"),
+    ],
+)
+def test_a_search_over_memories_predicts_the_errors_of_many_designs_at_once(
+    monkeypatch, kind, model, called
+):
+    """A memory has up to 22 numbers of levels, and half a thousand designs."""
+    calls, predict = [], getattr(model, called)
+    monkeypatch.setattr(model, called, lambda *given: calls.append(1) or predict(*given))
+    sizes = {"horizon": 3} if kind == "running-distinct" else {"tau": 7} if kind[0] == "c" else {}
+    pp.plan(kind, expected=(1_000, 1_000_003), epsilon=2, error=2, **sizes)
+    assert 0 < len(calls) < 300
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(5)])
+def test_designs_have_the_same_errors_together_as_alone(epsilon):
+    users = grid(1_000, 10**6)
+    plan = plan_distinct((1_000, 10**6), KIB, Request(epsilon))
+    designs = [replace(plan, cells_per_level=cells) for cells in (1, 50, 7_000)]
+    together = DistinctPlan.planning_errors(designs, users)
+    assert together == pytest.approx(np.array([one.relative_errors(users) for one in designs]))
+    sums = pp.plan("cropped-sum", tau=7, expected=(1_000, 10**6), epsilon=epsilon)
+    crops = [replace(sums, cells=cells * sums.levels) for cells in (1, 50, 7_000)]
+    alone = [one.relative_errors(7 * users) for one in crops]
+    together = np.fmin(CroppedPlan.planning_errors(crops, users), WORST_ERROR)
+    assert together == pytest.approx(np.array(alone))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,17 +185,22 @@ class LevelledCroppedModel(Measuring):
 
         Where it is a large share of the truth, errors are larger.
         """
-        return np.hypot(self.standard_error(truth), self.bias(truth))
+        return np.hypot(*self._errors(truth))
 
     def standard_error(self, truth: ArrayLike) -> Floats:
         """The standard deviation alone."""
-        weights, slope, noise, _ = self._weighted(np.asarray(truth, float))
-        return _over(np.sqrt((weights**2 * noise).sum(axis=-1)), weights * slope)
+        return self._errors(truth)[0]
 
     def bias(self, truth: ArrayLike) -> Floats:
         """Return how far collisions may move the mean: `sum w hidden / sum w slope`."""
-        weights, slope, _, hidden = self._weighted(np.asarray(truth, float))
-        return _over((weights * hidden).sum(axis=-1), weights * slope)
+        return self._errors(truth)[1]
+
+    def _errors(self, truth: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the standard deviation, and how far collisions may move the mean."""
+        weights, slope, noise, hidden = self._weighted(np.asarray(truth, float))
+        spread = np.sqrt((weights**2 * noise).sum(axis=-1))
+        slopes = weights * slope
+        return _over(spread, slopes), _over((weights * hidden).sum(axis=-1), slopes)
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""
@@ -228,6 +234,21 @@ class LevelledCroppedModel(Measuring):
         share = np.minimum(load / self.sharing, 1)
         beyond = (share * np.exp(1 - share)) ** self.sharing
         return np.maximum(-np.expm1(-load) - beyond, 0)
+
+
+def deviations(models: Sequence[LevelledCroppedModel], truths: Floats) -> Floats:
+    """Return the deviations of models of equally many levels, at once; float64[models, truths].
+
+    They have one tau. Their other numbers are put side by side.
+    """
+    numbers = [
+        (one.cells_per_level, one.noise_variance, one.absent, one.contrast) for one in models
+    ]
+    columns: Any = np.array(numbers, float).T[..., None, None]
+    cells, noise, absent, contrast = columns
+    one = models[0]
+    several = LevelledCroppedModel(one.levels, cells, noise, one.tau, absent, contrast, one.sharing)
+    return several.deviation(truths)
 
 
 def _best_weights(slope: Floats, noise: Floats, hidden: Floats) -> Floats:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.statistics.count_plan import CountPlan
-from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
+from panprivacy.statistics.cropped.decoder import (
+    HashedCroppedModel,
+    LevelledCroppedModel,
+    deviations,
+)
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import BlockPlan
@@ -222,7 +228,11 @@ class CroppedPlan(Cropped, BlockPlan):
             return SeparateModel(model, tables, hides=True)
         return replace(model, tables=tables)
 
-    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+    @classmethod
+    def planning_errors(
+        cls, designs: Sequence[Self], users: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Errors relative to sums of so many users of tau each, by which designs are compared."""
-        totals = self.tau * users
-        return self.model(self.request.intrusions).deviation(totals) / totals
+        totals = designs[0].tau * users
+        models: Any = [one.model(one.request.intrusions) for one in designs]
+        return deviations(models, totals) / totals

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, TypeVar
@@ -30,7 +32,7 @@ from panprivacy.tables.planning.blocks import (
     too_small,
 )
 from panprivacy.tables.planning.learning import LearnedBound, highest
-from panprivacy.tables.planning.regret import least_regret
+from panprivacy.tables.planning.regret import Designs
 from panprivacy.tables.planning.request import Request, Split, budgets, no_signal
 from panprivacy.tables.planning.universe import cells_within, check_cells
 
@@ -186,29 +188,40 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         fitting = cells_within(self.memory, self.tau * max(one.modulus for one in sets))
         if not fitting:
             raise too_small(1, self.tau, sets)
-        each = [(chosen, budget) for chosen in sets for budget in budgets(request)]
-        spendings = [_Spending.of(chosen, self.tau, request, budget) for chosen, budget in each]
-        readable = [one for one in spendings if one.split.contrast > 0 and isfinite(one.error(1))]
-        if not readable:
-            raise no_signal(request)
-
-        numbers = [(one.absent, one.split.contrast, one.split.noise_variance) for one in readable]
-        absent, contrast, noise = np.array(numbers).T
-
-        def design(levels: int, cells_per_level: int) -> CroppedPlan:
-            errors = _level_error(absent, contrast, noise, cells_per_level)
-            spent = readable[int(np.argmin(errors))]
-            sizes = self.tau, None, levels * cells_per_level, expected
-            return CroppedPlan(*sizes, request, spent.split, bound, spent.chosen, levels)
-
-        low, high = expected
-        best = least_regret(design, (low, _REACH * high), fitting)
+        best = _designs(self.tau, bound, expected, request).best(fitting)
         if not isfinite(best.absolute_error()):
             message = (
                 "memory must be larger: so few counters cannot tell so many users from one another"
             )
             raise PlanError(message)
         return best
+
+
+@functools.lru_cache(maxsize=8)
+def _designs(
+    tau: int, bound: int, expected: tuple[int, int], request: Request
+) -> Designs[CroppedPlan]:
+    """The designs for any memory.
+
+    Raises:
+        PlanError: no signal would be left.
+    """
+    each = itertools.product(block_sets(tau, MOST_SHARING * bound), budgets(request))
+    spendings = [_Spending.of(chosen, tau, request, budget) for chosen, budget in each]
+    readable = [one for one in spendings if one.split.contrast > 0 and isfinite(one.error(1))]
+    if not readable:
+        raise no_signal(request)
+    numbers = [(one.absent, one.split.contrast, one.split.noise_variance) for one in readable]
+    absent, contrast, noise = np.array(numbers).T
+
+    def design(levels: int, cells_per_level: int) -> CroppedPlan:
+        errors = _level_error(absent, contrast, noise, cells_per_level)
+        spent = readable[int(np.argmin(errors))]
+        sizes = tau, None, levels * cells_per_level, expected
+        return CroppedPlan(*sizes, request, spent.split, bound, spent.chosen, levels)
+
+    low, high = expected
+    return Designs(design, (low, _REACH * high))
 
 
 @dataclass(frozen=True, slots=True)

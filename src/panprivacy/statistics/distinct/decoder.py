@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,12 +166,42 @@ class LevelModel(Measuring):
 @functools.lru_cache(maxsize=1024)
 def _fill_rates(levels: int, cells_per_level: int, decay: float) -> Floats:
     """Return the decrease of the logarithm of the share of empty cells by each user, by level."""
-    probabilities = level_shares(levels)
-    # One cell that takes everybody is full after one user: keep its rate finite.
-    probabilities = np.minimum(probabilities, cells_per_level * (1 - 1e-9) / decay)
-    rates: Floats = -np.log1p(-decay * probabilities / cells_per_level)
+    rates = _rates_of(levels, cells_per_level, decay)
     rates.flags.writeable = False
     return rates
+
+
+def _rates_of(levels: int, cells_per_level: ArrayLike, decay: ArrayLike) -> Floats:
+    """Return the same of one model, or of several whose numbers are arrays."""
+    cells, decays = np.asarray(cells_per_level), np.asarray(decay)
+    # One cell that takes everybody is full after one user: keep its rate finite.
+    probabilities = np.minimum(level_shares(levels), cells * (1 - 1e-9) / decays)
+    rates: Floats = -np.log1p(-decays * probabilities / cells)
+    return rates
+
+
+class _SeveralModels(LevelModel):
+    """Several models of equally many levels, whose numbers are arrays: float64[models, 1, 1]."""
+
+    __slots__ = ()
+
+    def _rates(self) -> Floats:
+        return _rates_of(self.levels, self.cells_per_level, self.decay)
+
+
+def deviations(models: Sequence[LevelModel], truths: Floats) -> Floats:
+    """Return the deviations of models of equally many levels, at once; float64[models, truths].
+
+    Args:
+        models: some.
+        truths: numbers of users, for all models or for each; float64[..., truths].
+    """
+    numbers = [
+        (one.cells_per_level, one.contrast, one.full, one.decay, one.noise_variance)
+        for one in models
+    ]
+    columns: Any = np.array(numbers, float).T[..., None, None]
+    return _SeveralModels(models[0].levels, *columns).deviation(truths)
 
 
 @dataclass(frozen=True, slots=True)

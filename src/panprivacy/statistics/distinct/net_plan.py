@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 
@@ -66,15 +67,16 @@ class LeavingPlan(LevelledPlan):
         """Everybody whose deltas do not add up to 0."""
         return float(np.count_nonzero(states))
 
-    def planning_errors(self, users: Floats) -> Floats:
+    @classmethod
+    def planning_errors(cls, designs: Sequence[Self], users: Floats) -> Floats:
         """The errors where answers are two deviations too large.
 
         A cell fills up fast, and beyond that errors have a long tail, which the deviation at the
         truth does not show.
         """
-        errors = self.relative_errors(users)
+        errors = super().planning_errors(designs, users)
         ahead = users * (1 + 2 * np.minimum(errors, 1e6))
-        return np.maximum(errors, self.relative_errors(ahead))
+        return np.maximum(errors, super().planning_errors(designs, ahead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def plan_net_distinct(
     def errors(one: NetDistinctPlan) -> Floats:
         """Return the errors of one table, and of the cell-wise sum of two where that is useful."""
         added = one.model(request.intrusions + 1).deviation(users) / users
-        return np.concatenate([one.planning_errors(users), np.fmin(added, _NO_USE)])
+        return np.concatenate([*one.planning_errors([one], users), np.fmin(added, _NO_USE)])
 
     return roomiest(best, wider, lambda one: one.chosen, errors)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
-from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.distinct.decoder import LevelModel, deviations
 from panprivacy.statistics.plan import UserStates, cells_of
 from panprivacy.statistics.release import Name
 from panprivacy.tables.addressing import Addressing, Levelled
@@ -22,7 +23,7 @@ from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.decoders.separate import SeparateModel
 from panprivacy.tables.hashing import KEY_BYTES
 from panprivacy.tables.planning.bits import best_split
-from panprivacy.tables.planning.regret import Designs, grid
+from panprivacy.tables.planning.regret import WORST_ERROR, Designs, grid
 from panprivacy.tables.planning.request import Request, Split
 from panprivacy.tables.slices import Slice
 
@@ -90,9 +91,13 @@ class LevelledPlan(CountPlan):
         """Return the addressing of a user's cell."""
         return Levelled(self.levels, self.cells_per_level, key)
 
-    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The errors by which designs are compared."""
-        return self.relative_errors(users)
+    @classmethod
+    def planning_errors(
+        cls, designs: Sequence[Self], users: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The errors by which designs are compared; `users` for all of them, or for each."""
+        models = [one.model(one.request.intrusions) for one in designs]
+        return np.fmin(deviations(models, users) / users, WORST_ERROR)
 
     def reach(self, confidence: float, truth: float | None) -> float:
         """Return the bound on an answer's error at this probability, in standard deviations."""
@@ -127,7 +132,8 @@ class DistinctPlan(LevelledPlan):
 
     def model(self, epoch: int) -> LevelModel:
         """Return the estimate model of counts released after `epoch` announced intrusions."""
-        contrast = float(self.table.contrast(epoch))
+        planned = epoch == self.request.intrusions
+        contrast = self.split.contrast if planned else float(self.table.contrast(epoch))
         return LevelModel(
             self.levels,
             self.cells_per_level,

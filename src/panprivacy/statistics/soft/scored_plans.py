@@ -158,20 +158,24 @@ class Votes:
         best = cls._rounded(unrounded, noise, recipe, MOST_RANGE)
         relative = best.range / max(math.sqrt(best.variance), 1e-9 * best.range)
         enough = math.ceil(math.log2(relative * math.sqrt(cells) / (2 * _MOST_ROUNDING)))
+        told, deviation = recipe.countable_states(), math.sqrt(best.variance) / best.range
+        coarsest = MOST_RANGE
         for power in range(min(enough, _MOST_POWER), -1, -1):  # nothing is off by more than a half
-            coarser = cls._rounded(unrounded, noise, recipe, 1 << power)
-            if cells * coarser.bias > _MOST_ROUNDING * math.sqrt(cells * coarser.variance):
+            span = 1 << power
+            shown = math.sqrt(cells) / _MOST_ROUNDING * unrounded.bias(span, noise, told)
+            hidden = span * deviation
+            if abs(shown - hidden) < 1:  # so much rounding may change deviations
+                hidden = math.sqrt(cls._rounded(unrounded, noise, recipe, span).variance)
+            if shown > hidden:
                 break
-            best = coarser
-        return best
+            coarsest = span
+        return best if coarsest == MOST_RANGE else cls._rounded(unrounded, noise, recipe, coarsest)
 
     @classmethod
     def _rounded(cls, unrounded: _Unrounded, noise: Pattern, recipe: Recipe, span: int) -> Votes:
         """Scores of 0 to `span`."""
-        votes, question, told = unrounded.votes, unrounded.question, recipe.countable_states()
-        contrast = span / float(np.ptp(votes))
-        absent = -contrast * float(votes.min())
-        scores = np.rint(absent + contrast * votes).astype(np.int64)
+        question, told = unrounded.question, recipe.countable_states()
+        scores, absent, contrast = unrounded.scores(span)
         means, spread = moments(scores.astype(float), noise)
         moved = np.abs(means - absent - contrast * question)[told]
         absentees, present = told & (question == 0), told & (question == 1)
@@ -211,13 +215,25 @@ class _Unrounded:
             PlanError: a frequency is asked for that the noise has not.
         """
         question, law = recipe.question(), recipe.law(epsilon)
-        asked, noise = np.fft.fft(question), law.spectrum() ** (epoch + 1)
-        missing = np.abs(law.spectrum()) < _NOTHING
+        asked, spectrum = np.fft.fft(question), law.spectrum()
+        noise, missing = spectrum ** (epoch + 1), np.abs(spectrum) < _NOTHING
         if (np.abs(asked[missing]) > _RELATIVE * np.abs(asked).max()).any():
             message = "the noise of these counters hides what is asked"
             raise PlanError(message)
         votes = np.divide(asked, noise.conj(), out=np.zeros_like(asked), where=~missing)
         return cls(np.fft.ifft(votes).real, question, np.fft.ifft(noise).real)
+
+    def scores(self, span: int) -> tuple[Scores, float, float]:
+        """Return whole scores of 0 to `span`, where they begin, and how far they are stretched."""
+        contrast = span / float(np.ptp(self.votes))
+        absent = -contrast * float(self.votes.min())
+        return np.rint(absent + contrast * self.votes).astype(np.int64), absent, contrast
+
+    def bias(self, span: int, noise: Pattern, told: NDArray[np.bool_]) -> float:
+        """By how much rounding to such scores moves the mean of a state that is told, at most."""
+        scores, absent, contrast = self.scores(span)
+        means = noise.convolve(scores.astype(float))
+        return float(np.abs(means - absent - contrast * self.question)[told].max())
 
     def error(self, cells: int, budget: Budget) -> float:
         """The largest deviation of an answer, as a share of all users, before votes are rounded."""

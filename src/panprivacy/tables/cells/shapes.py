@@ -179,7 +179,7 @@ def _settled(cost: _Cost, size: int, phases: Spectrum) -> Floats:
     for _ in range(_ROUNDS):
         wave = np.round(np.fft.irfft(wanted * phases, cost.modulus), _DIGITS)
         marks = np.zeros(cost.modulus)
-        marks[np.argsort(-wave, kind="stable")[:size]] = 1
+        marks[_lowest(-wave, size)] = 1
         if last is not None and np.array_equal(marks, last):
             break
         last, spectrum = marks, np.fft.rfft(marks)
@@ -194,27 +194,42 @@ def _exchanged(cost: _Cost, marks: Floats) -> Floats:
 
     Many at once while that helps; at the end single ones, the best of some pairs.
     """
-    least = _rounded(cost.of_marks(marks))
+    circle = np.exp(-2j * math.pi / cost.modulus * np.arange(cost.modulus))
+    spectrum = np.fft.rfft(marks)
+    least = _rounded(float(cost.of_spectra(spectrum)))
     for _ in range(_EXCHANGES):
         enough = least * (1 - _LEAST_GAIN)
-        put, take = _candidates(cost, marks)
+        put, take = _candidates(cost, marks, spectrum)
         tried = _many(marks, put, take)
-        costs = cost.of_spectra(np.fft.rfft(tried))
+        spectra = np.fft.rfft(tried)
+        costs = cost.of_spectra(spectra)
         if _rounded(costs.min()) > enough:
-            tried, costs = _pairs(cost, marks, put[:_TRIED], take[:_TRIED])
+            tried, spectra = _pairs(circle, marks, spectrum, put[:_TRIED], take[:_TRIED])
+            costs = cost.of_spectra(spectra)
         if _rounded(costs.min()) > enough:
             break
         least = _rounded(costs.min())
-        marks = tried[np.argmax(costs <= costs.min() * (1 + 10.0**-_DIGITS))]
+        best = np.argmax(costs <= costs.min() * (1 + 10.0**-_DIGITS))
+        marks, spectrum = tried[best], spectra[best]
     return marks
 
 
-def _candidates(cost: _Cost, marks: Floats) -> tuple[SetMembers, SetMembers]:
+def _candidates(cost: _Cost, marks: Floats, spectrum: Spectrum) -> tuple[SetMembers, SetMembers]:
     """Return the residues to put in and those to take out, by how much their slopes promise."""
-    slopes = cost.slopes(np.fft.rfft(marks))
-    order = np.argsort(np.round(slopes / np.abs(slopes).max(), _DIGITS), kind="stable")
-    inside = marks[order] == 1
-    return order[~inside], order[inside][::-1]
+    slopes = cost.slopes(spectrum)
+    slopes = np.round(slopes / np.abs(slopes).max(), _DIGITS)
+    outside, inside = np.flatnonzero(marks == 0), np.flatnonzero(marks)[::-1]
+    put, take = _lowest(slopes[outside], _AT_ONCE[-1]), _lowest(-slopes[inside], _AT_ONCE[-1])
+    return outside[put], inside[take]
+
+
+def _lowest(values: Floats, count: int) -> SetMembers:
+    """Return where the smallest values are, in their order; of equal ones the first come first."""
+    if count < len(values):
+        near = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    else:
+        near = np.arange(len(values))
+    return near[np.argsort(values[near], kind="stable")][:count]
 
 
 def _many(marks: Floats, put: SetMembers, take: SetMembers) -> Floats:
@@ -226,10 +241,17 @@ def _many(marks: Floats, put: SetMembers, take: SetMembers) -> Floats:
     return tried
 
 
-def _pairs(cost: _Cost, marks: Floats, put: SetMembers, take: SetMembers) -> tuple[Floats, Floats]:
-    """Return the sets after one exchange, of each residue with each, and their costs."""
+def _pairs(
+    circle: Spectrum, marks: Floats, spectrum: Spectrum, put: SetMembers, take: SetMembers
+) -> tuple[Floats, Spectrum]:
+    """Return the sets after one exchange, of each residue with each, and their spectra.
+
+    A residue more is a wave more in the spectrum, one of steps round the circle of M points.
+    """
     pairs = np.array([(one, other) for one in put for other in take])
     rows = np.arange(len(pairs))
     tried = np.tile(marks, (len(pairs), 1))
     tried[rows, pairs[:, 0]], tried[rows, pairs[:, 1]] = 1, 0
-    return tried, cost.of_spectra(np.fft.rfft(tried))
+    turns = np.arange(len(spectrum)) * np.concatenate([put, take])[:, None] % len(marks)
+    more, less = circle[turns[: len(put), None]], circle[turns[None, len(put) :]]
+    return tried, (spectrum + more - less).reshape(len(pairs), -1)

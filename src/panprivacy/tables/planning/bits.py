@@ -63,8 +63,13 @@ def best_split(request: Request, cells: int) -> Split:
     contrasts, variances = _options(request)
     with np.errstate(divide="ignore"):
         best = int(np.argmin(np.sqrt(cells / 4 + variances) / contrasts))
-    state = request.epsilon * (1 - release_shares()[best]) / request.looks
-    return _split(request, state)
+    return _shared(request, best)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(request: Request, share: int) -> Split:
+    """Return the split with one of the shares for all releases, by its number."""
+    return _split(request, request.epsilon * (1 - release_shares()[share]) / request.looks)
 
 
 @functools.lru_cache(maxsize=256)

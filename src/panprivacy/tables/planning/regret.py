@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,16 @@ WORST_ERROR = 1e9
 class _Levelled(Protocol):
     """A design whose error depends on how many users come."""
 
-    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the relative errors by which designs are compared."""
+    @classmethod
+    def planning_errors(
+        cls, designs: Sequence[Self], users: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the relative errors by which designs are compared; float64[designs, users].
+
+        Args:
+            designs: some with equally many levels.
+            users: numbers of users.
+        """
 
 
 L = TypeVar("L", bound=_Levelled)
@@ -54,25 +63,21 @@ class Designs(Generic[L]):
         Args:
             cells: how many there may be in all.
         """
-        made = [self._at(*sizes) for sizes in _sizes(self._expected, cells)]
+        sizes = _sizes(self._expected, cells)
+        self._make_all(one for one in sizes if one not in self._made)
+        made = [self._made[one] for one in sizes]
         predicted = np.array([errors for _, errors in made])
         errors = np.clip(predicted, _NO_ERROR, WORST_ERROR)
         regret = (errors / errors.min(axis=0)).max(axis=1)
         return made[int(np.argmin(regret))][0]
 
-    def _at(self, levels: int, cells_per_level: int) -> tuple[L, NDArray[np.float64]]:
-        """Return a design and its errors over the range."""
-        sizes = levels, cells_per_level
-        found = self._made.get(sizes)
-        if found is None:
-            design = self._make(*sizes)
-            found = self._made[sizes] = design, design.planning_errors(self._users)
-        return found
-
-
-def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cells: int) -> L:
-    """Return the design of least regret of a problem that is planned once; see `Designs.best`."""
-    return Designs(design, expected).best(cells)
+    def _make_all(self, sizes: Iterable[tuple[int, int]]) -> None:
+        """Make designs, and predict the errors of all with equally many levels at once."""
+        for _, alike in itertools.groupby(sizes, key=lambda one: one[0]):
+            made = {one: self._make(*one) for one in alike}
+            designs = list(made.values())
+            errors = type(designs[0]).planning_errors(designs, self._users)
+            self._made.update(zip(made, zip(designs, errors, strict=True), strict=True))
 
 
 def _sizes(expected: tuple[int, int], cells: int) -> Sequence[tuple[int, int]]:

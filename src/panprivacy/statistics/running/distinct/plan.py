@@ -25,7 +25,7 @@ from panprivacy.tables.counters.running import Sum
 from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.tables.counters.tree import Tree
 from panprivacy.tables.decoders.intervals import Measured
-from panprivacy.tables.planning.regret import least_regret
+from panprivacy.tables.planning.regret import Designs
 from panprivacy.tables.planning.request import Request, Split, no_signal
 
 _SHARES = 64
@@ -82,7 +82,8 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
 
     def model(self, epoch: int) -> LevelModel:
         """Return the model of numbers of ones at the worst step after announced intrusions."""
-        contrast = float(self.bits.contrast(epoch))
+        planned = epoch == self.request.intrusions
+        contrast = self.split.contrast if planned else float(self.bits.contrast(epoch))
         sizes = self.levels, self.cells_per_level
         return LevelModel(*sizes, contrast, (1 + contrast) / 2, 1, self.split.noise_variance)
 
@@ -111,6 +112,20 @@ def plan_running_distinct(
     Raises:
         PlanError: a budget, or no signal would be left.
     """
+    plan = _designs(expected, horizon, request).best(8 * memory)
+    exact = largest_deviation(plan.tree) ** 2
+    return replace(plan, split=replace(plan.split, noise_variance=exact))
+
+
+@functools.lru_cache(maxsize=8)
+def _designs(
+    expected: tuple[int, int], horizon: int, request: Request
+) -> Designs[RunningDistinctPlan]:
+    """The designs for any memory.
+
+    Raises:
+        PlanError: a budget, or no signal would be left.
+    """
     paid = at_birth(request)
     if request.epsilon > _MOST_EPSILON:
         message = f"epsilon of a running distinct count must be at most {_MOST_EPSILON:,}"
@@ -128,9 +143,7 @@ def plan_running_distinct(
         sizes = expected, levels, cells_per_level, request, split, horizon
         return RunningDistinctPlan(*sizes, *shares[best], tree=trees[best])
 
-    plan = least_regret(design, expected, 8 * memory)
-    exact = largest_deviation(plan.tree) ** 2
-    return replace(plan, split=replace(plan.split, noise_variance=exact))
+    return Designs(design, expected)
 
 
 @functools.lru_cache(maxsize=64)

@@ -53,9 +53,11 @@ def main(folder: Path) -> None:
     pa.csv.write_csv(came, folder / "visits.csv")
     pa.parquet.write_table(orders(coins), folder / "orders.parquet")
     (folder / "access.log").write_text(log(coins))
-    print(
-        f"Wrote visits.parquet, visits.csv, orders.parquet and access.log into {folder.resolve()}: made-up visits, nobody is in them."
+    *first, last = (
+        str(folder / name)
+        for name in ("visits.parquet", "visits.csv", "orders.parquet", "access.log")
     )
+    print(f"Wrote {', '.join(first)} and {last}: nobody is in them.")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,22 @@ COMMANDS = {
         ["token", "x", "--may", "read", "mine.toml"],
         "name the configuration with --config mine.toml",
     ),
+    "an error in words": (
+        ["plan", "distinct", "--epsilon", 1, "--error", "small"],
+        "--error must be a share of the number, such as 2% or 0.02",
+    ),
+    "a zone without its continent": (
+        [*RUN[:1], "-", *RUN[2:], "--format", "csv", "--window", "1d", "--zone", "Paris"],
+        "--zone must be the name of a time zone, such as Europe/Paris",
+    ),
+    "no token": (
+        ["announce", "http://127.0.0.1:1", "visits"],
+        "panprivacy announce http://127.0.0.1:8642 visits --token token.txt",
+    ),
+    "a dashboard before its service": (
+        ["dashboard", "made.toml"],
+        "`panprivacy serve` makes it, so start it first",
+    ),
     "a picture in JPEG": ([*RUN, "--plot", "x.jpg"], "name a file that ends in .png"),
     "a misspelt command": (["rn"], "No such command 'rn': there are run, "),
     "a configuration that is not there": (["serve", "c.toml"], "`panprivacy init` writes a"),
@@ -98,6 +114,8 @@ def test_a_command_speaks_of_its_options(given, tmp_path):
     tmp_path.joinpath("j.csv").write_text('{"user": 1}\n')
     tmp_path.joinpath("null.csv").write_text("user,page\n,home\n")
     tmp_path.joinpath("a.log").touch()
+    if "made.toml" in COMMANDS[given][0]:
+        assert run_command("init", "made.toml", cwd=tmp_path).code == 0
     arguments, says = COMMANDS[given]
     told = run_command(*arguments, cwd=tmp_path)
     assert told.code == 2
@@ -108,6 +126,12 @@ def test_a_command_speaks_of_its_options(given, tmp_path):
     assert says is None or says in told.stderr
     assert not (tmp_path / "none").exists()
     assert not [*tmp_path.glob("*.png")]
+
+
+def test_an_error_may_be_in_percent():
+    told = [run_command("plan", "distinct", "--epsilon", 1, "--error", e) for e in ("30%", "0.3")]
+    assert told[0].stdout == told[1].stdout
+    assert "reach an error of" in told[0].stdout
 
 
 def test_a_plan_without_use_says_what_would_do():

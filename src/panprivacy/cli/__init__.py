@@ -64,6 +64,7 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
+    "zone",
     *("ignore_others", "nulls", "identity", "recipient", "shards", "user", "intrusions", "moves"),
     *("format", "groups", "delimiter", "comment", "pattern", "listen"),
 ]
@@ -101,7 +102,7 @@ _EXAMPLES = {
     "serve": "serve panprivacy.toml",
     "cluster": "cluster panprivacy.toml --shards 2",
     "dashboard": "dashboard panprivacy.toml",
-    "announce": "announce http://127.0.0.1:8642 visits",
+    "announce": "announce http://127.0.0.1:8642 visits --token token.txt",
     "restore": "restore panprivacy.toml --identity key.txt",
     "task": "task visits.json --kind count-nonzero --horizon 3 --epsilon 1 --signer signer.key",
     "collector": "collector visits.json",

@@ -50,7 +50,7 @@ def plan(
         typer.Option(parser=parse_integer, metavar="BYTES", help="Show this memory alone."),
     ] = None,
     error: Annotated[
-        str | None, typer.Option(help="Show the smallest plan that errs no more (0.02 is 2 %).")
+        str | None, typer.Option(help="Show the smallest plan that errs no more: 2% or 0.02.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="How often the error is kept.")] = 0.95,
     releases: Annotated[int, typer.Option(help="How many answers epsilon covers.")] = 1,
@@ -85,7 +85,7 @@ def plan(
     warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
-        target = float(positive_fraction(error=error))
+        target = _share(error)
         reached = plan_for(search, loss, target, size, level)
         _print_reached(reached, level)
         _print_year(reached.guarantee)
@@ -112,6 +112,16 @@ def plan(
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
+
+
+def _share(text: str) -> float:
+    """Return an error as a share."""
+    number, sign, _ = text.replace(" ", "").partition("%")
+    try:
+        return float(positive_fraction(error=number) / (100 if sign else 1))
+    except PlanError:
+        message = "--error must be a share of the number, such as 2% or 0.02"
+        raise PlanError(message) from None
 
 
 def _print_reached(reached: Plan, confidence: float) -> None:

@@ -256,6 +256,8 @@ class ReleaseReader:
             return
         self.close()
         message = f"{sanitised(engine.url)} cannot be opened: {reason}; "
+        if act == "read":  # by a dashboard, perhaps before the service was ever started
+            message += "`panprivacy serve` makes it, so start it first, or "
         message += f"mend the URL, or what it names: folder or server, and who may {act} there"
         raise PlanError(message)
 

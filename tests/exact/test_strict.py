@@ -32,7 +32,7 @@ class TwoCells(DistinctSizes, frozen=True, tag="distinct"):
     """Sizes for which no planner chose the cells."""
 
     def plan(self, request):
-        split, _ = best_counters(request, 2, (point(2),))
+        ((split, _),) = best_counters(request, [2], (point(2),))
         return StrictDistinctPlan((1, 2), 1, 2, request, split)
 
 

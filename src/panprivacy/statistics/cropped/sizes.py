@@ -221,7 +221,9 @@ def _designs(
         return CroppedPlan(*sizes, request, spent.split, bound, spent.chosen, levels)
 
     low, high = expected
-    return Designs(design, (low, _REACH * high))
+    return Designs(
+        lambda levels, cells: [design(levels, each) for each in cells], (low, _REACH * high)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
 
 import numpy as np
 
@@ -67,16 +66,16 @@ class LeavingPlan(LevelledPlan):
         """Everybody whose deltas do not add up to 0."""
         return float(np.count_nonzero(states))
 
-    @classmethod
-    def planning_errors(cls, designs: Sequence[Self], users: Floats) -> Floats:
+    @staticmethod
+    def errors_of(models: Sequence[LevelModel], users: Floats) -> Floats:
         """The errors where answers are two deviations too large.
 
         A cell fills up fast, and beyond that errors have a long tail, which the deviation at the
         truth does not show.
         """
-        errors = super().planning_errors(designs, users)
+        errors = LevelledPlan.errors_of(models, users)
         ahead = users * (1 + 2 * np.minimum(errors, 1e6))
-        return np.maximum(errors, super().planning_errors(designs, ahead))
+        return np.maximum(errors, LevelledPlan.errors_of(models, ahead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +183,15 @@ def _designs(
 ) -> Designs[NetDistinctPlan]:
     """The designs with these sets, for any memory."""
 
-    def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
-        split, chosen = best_counters(request, cells_per_level, sets)
-        return NetDistinctPlan(
-            expected, levels, cells_per_level, request, split, bound, signed, chosen
-        )
+    def made(levels: int, cells: Sequence[int]) -> list[NetDistinctPlan]:
+        return [
+            NetDistinctPlan(expected, levels, each, request, split, bound, signed, chosen)
+            for each, (split, chosen) in zip(
+                cells, best_counters(request, cells, sets), strict=True
+            )
+        ]
 
-    return Designs(design, expected)
+    return Designs(made, expected)
 
 
 def _wider(least: int, width: int) -> Iterator[tuple[DifferenceSet, ...]]:
@@ -211,22 +212,26 @@ def _sets(least: int) -> tuple[DifferenceSet, ...]:
     return prime, *fitting
 
 
-@functools.lru_cache(maxsize=4096)
 def best_counters(
-    request: Request, cells: int, sets: tuple[DifferenceSet, ...]
-) -> tuple[Split, DifferenceSet]:
-    """The split and the set with the smallest error for a count of few users in `cells` cells."""
+    request: Request, cells: Sequence[int], sets: tuple[DifferenceSet, ...]
+) -> list[tuple[Split, DifferenceSet]]:
+    """The splits and sets with the smallest error for counts of few users in so many cells each."""
     options, contrasts, variances, noises = _options(request, sets)
     readable = contrasts > 0
-    errors = np.full(len(options), math.inf)
-    np.divide(np.sqrt(cells * variances + noises), contrasts, where=readable, out=errors)
-    best = int(np.argmin(errors))
-    budget, chosen = options[best]
-    high, low = high_and_low(chosen.modulus, budget.state)
-    signal = readable[best] and high > low
-    if not signal or not math.isfinite(errors[best]):
+    errors = np.full((len(cells), len(options)), math.inf)
+    deviations = np.sqrt(np.array(cells)[:, None] * variances + noises)
+    np.divide(deviations, contrasts, where=readable, out=errors)
+    if not np.isfinite(errors.min(axis=1)).all():
         raise no_signal(request)
-    return Split(budget, float(contrasts[best]), float(noises[best])), chosen
+    found = errors.argmin(axis=1).tolist()
+    spent = {}
+    for best in set(found):
+        budget, chosen = options[best]
+        high, low = high_and_low(chosen.modulus, budget.state)
+        if not high > low:
+            raise no_signal(request)
+        spent[best] = Split(budget, float(contrasts[best]), float(noises[best])), chosen
+    return [spent[best] for best in found]
 
 
 @functools.lru_cache(maxsize=64)

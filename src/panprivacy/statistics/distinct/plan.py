@@ -22,7 +22,7 @@ from panprivacy.tables.cells.protocol import Deltas
 from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.decoders.separate import SeparateModel
 from panprivacy.tables.hashing import KEY_BYTES
-from panprivacy.tables.planning.bits import best_split
+from panprivacy.tables.planning.bits import best_splits
 from panprivacy.tables.planning.regret import WORST_ERROR, Designs, grid
 from panprivacy.tables.planning.request import Request, Split
 from panprivacy.tables.slices import Slice
@@ -95,8 +95,12 @@ class LevelledPlan(CountPlan):
     def planning_errors(
         cls, designs: Sequence[Self], users: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The errors by which designs are compared; `users` for all of them, or for each."""
-        models = [one.model(one.request.intrusions) for one in designs]
+        """The errors by which designs are compared."""
+        return cls.errors_of([one.model(one.request.intrusions) for one in designs], users)
+
+    @staticmethod
+    def errors_of(models: Sequence[LevelModel], users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same by their models."""
         return np.fmin(deviations(models, users) / users, WORST_ERROR)
 
     def reach(self, confidence: float, truth: float | None) -> float:
@@ -158,8 +162,8 @@ def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> D
 def _designs(expected: tuple[int, int], request: Request) -> Designs[DistinctPlan]:
     """The designs for any memory."""
 
-    def design(levels: int, cells_per_level: int) -> DistinctPlan:
-        split = best_split(request, cells_per_level)
-        return DistinctPlan(expected, levels, cells_per_level, request, split)
+    def made(levels: int, cells: Sequence[int]) -> list[DistinctPlan]:
+        splits = zip(cells, best_splits(request, cells), strict=True)
+        return [DistinctPlan(expected, levels, each, request, split) for each, split in splits]
 
-    return Designs(design, expected)
+    return Designs(made, expected)

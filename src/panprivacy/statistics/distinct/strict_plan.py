@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -66,8 +67,10 @@ def plan_strict_distinct(
 def _designs(expected: tuple[int, int], request: Request) -> Designs[StrictDistinctPlan]:
     """The designs for any memory."""
 
-    def design(levels: int, cells_per_level: int) -> StrictDistinctPlan:
-        split, _ = best_counters(request, cells_per_level, (point(2),))
-        return StrictDistinctPlan(expected, levels, cells_per_level, request, split)
+    def made(levels: int, cells: Sequence[int]) -> list[StrictDistinctPlan]:
+        spent = zip(cells, best_counters(request, cells, (point(2),)), strict=True)
+        return [
+            StrictDistinctPlan(expected, levels, each, request, one) for each, (one, _) in spent
+        ]
 
-    return Designs(design, expected)
+    return Designs(made, expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -58,18 +59,26 @@ def best_split(request: Request, cells: int) -> Split:
         PlanError: epsilon is too small for any bit to tell anything, or the request's own budget
             costs more.
     """
+    return best_splits(request, [cells])[0]
+
+
+def best_splits(request: Request, cells: Sequence[int]) -> list[Split]:
+    """Return the same for several numbers of bits; few different ones come out.
+
+    Raises:
+        PlanError: as above.
+    """
     if request.budget is not None:
-        return _split(request, request.budget.state)
+        return [_split(request, request.budget.state)] * len(cells)
     contrasts, variances = _options(request)
     with np.errstate(divide="ignore"):
-        best = int(np.argmin(np.sqrt(cells / 4 + variances) / contrasts))
-    return _shared(request, best)
-
-
-@functools.lru_cache(maxsize=256)
-def _shared(request: Request, share: int) -> Split:
-    """Return the split with one of the shares for all releases, by its number."""
-    return _split(request, request.epsilon * (1 - release_shares()[share]) / request.looks)
+        errors = np.sqrt(np.array(cells)[:, None] / 4 + variances) / contrasts
+    found = errors.argmin(axis=1).tolist()
+    states = {
+        best: request.epsilon * (1 - release_shares()[best]) / request.looks for best in set(found)
+    }
+    splits = {best: _split(request, state) for best, state in states.items()}
+    return [splits[best] for best in found]
 
 
 @functools.lru_cache(maxsize=256)

@@ -44,11 +44,13 @@ class Designs(Generic[L]):
     makes few more of them than one plan does.
 
     Args:
-        make: makes a design from the number of levels and the cells of each.
+        make: makes designs from a number of levels, one for each number of cells of a level.
         expected: lowest and highest number of users.
     """
 
-    def __init__(self, make: Callable[[int, int], L], expected: tuple[int, int]) -> None:
+    def __init__(
+        self, make: Callable[[int, Sequence[int]], Sequence[L]], expected: tuple[int, int]
+    ) -> None:
         self._make, self._expected = make, expected
         self._users = grid(*expected)
         self._made: dict[tuple[int, int], tuple[L, NDArray[np.float64]]] = {}
@@ -73,11 +75,11 @@ class Designs(Generic[L]):
 
     def _make_all(self, sizes: Iterable[tuple[int, int]]) -> None:
         """Make designs, and predict the errors of all with equally many levels at once."""
-        for _, alike in itertools.groupby(sizes, key=lambda one: one[0]):
-            made = {one: self._make(*one) for one in alike}
-            designs = list(made.values())
+        for levels, group in itertools.groupby(sizes, key=lambda one: one[0]):
+            alike = list(group)
+            designs = self._make(levels, [cells for _, cells in alike])
             errors = type(designs[0]).planning_errors(designs, self._users)
-            self._made.update(zip(made, zip(designs, errors, strict=True), strict=True))
+            self._made.update(zip(alike, zip(designs, errors, strict=True), strict=True))
 
 
 def _sizes(expected: tuple[int, int], cells: int) -> Sequence[tuple[int, int]]:

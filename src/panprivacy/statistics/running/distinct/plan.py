@@ -143,7 +143,7 @@ def _designs(
         sizes = expected, levels, cells_per_level, request, split, horizon
         return RunningDistinctPlan(*sizes, *shares[best], tree=trees[best])
 
-    return Designs(design, expected)
+    return Designs(lambda levels, cells: [design(levels, each) for each in cells], expected)
 
 
 @functools.lru_cache(maxsize=64)

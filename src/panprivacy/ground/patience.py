@@ -1,0 +1,36 @@
+"""What a terminal is told of plans that take seconds, as it is told of kernels."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SAYS = "panprivacy: searching for the best noise, which may take up to a minute\n"
+_SECONDS_UNSAID = 1.0
+
+
+class Searches:
+    """The searches of a process."""
+
+    def __init__(self) -> None:
+        self._seconds, self._said = 0.0, False
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Tell a terminal, once, when all that was done within has taken more than a second."""
+        start = time.process_time()
+        try:
+            yield
+        finally:
+            self._seconds += time.process_time() - start
+            if self._seconds > _SECONDS_UNSAID and not self._said:
+                self._said = True
+                if sys.stderr is not None and sys.stderr.isatty():
+                    sys.stderr.write(_SAYS)
+                    sys.stderr.flush()
+
+
+searches = Searches()
+"""Those of this process."""

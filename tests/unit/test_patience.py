@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(("stream", "lines"), [(Terminal(), 1), (io.StringIO(), 0)])
 def test_a_terminal_is_told_once_when_searches_take_long(monkeypatch, stream, lines):
     seconds = iter([0.0, 0.6, 5.0, 5.3, 6.0, 6.2, 7.0, 9.0])
-    monkeypatch.setattr(patience.time, "process_time", lambda: next(seconds))
+    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(sys, "stderr", stream)
     searches, told = Searches(), []
     for _ in range(4):
@@ -35,7 +35,7 @@ def test_a_terminal_is_told_once_when_searches_take_long(monkeypatch, stream, li
 
 def test_a_process_without_standard_error_searches_too(monkeypatch):
     seconds = iter([0.0, 2.0])
-    monkeypatch.setattr(patience.time, "process_time", lambda: next(seconds))
+    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(sys, "stderr", None)
     with Searches().counted():
         pass
@@ -43,7 +43,7 @@ def test_a_process_without_standard_error_searches_too(monkeypatch):
 
 def test_the_search_for_a_shape_is_counted(monkeypatch):
     seconds, stream = iter([0.0, 1.5]), Terminal()
-    monkeypatch.setattr(patience.time, "process_time", lambda: next(seconds))
+    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(shapes, "searches", Searches())
     assert len(Shape(3, 9, 23, 5).members()) == 5

@@ -20,11 +20,11 @@ class Searches:
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Tell a terminal, once, when all that was done within has taken more than a second."""
-        start = time.process_time()
+        start = time.monotonic()
         try:
             yield
         finally:
-            self._seconds += time.process_time() - start
+            self._seconds += time.monotonic() - start
             if self._seconds > _SECONDS_UNSAID and not self._said:
                 self._said = True
                 if sys.stderr is not None and sys.stderr.isatty():

@@ -142,13 +142,13 @@ class Reach:
     def clip(self, cells: int, budget: Budget, tails: Tails, most: float) -> int | None:
         """Return the smallest clip that hides at most this; None if its squares are too large."""
         low, high = 1, self.path
-        while tails.hidden(high) > most:
+        while not tails.hide_at_most(most, high):
             low, high = high, 2 * high
             if not squares_fit(cells, high):
                 return None
         while high - low > max(low >> 7, 1):
             middle = (low + high) // 2
-            low, high = (low, middle) if tails.hidden(middle) <= most else (middle, high)
+            low, high = (low, middle) if tails.hide_at_most(most, middle) else (middle, high)
         noise = self.sensitivity(high) / budget.release
         return high if squares_fit(cells, high) and noise < 1 << _MOST_NOISE_BITS else None
 
@@ -175,11 +175,18 @@ class Tails:
 
     def hidden(self, clip: float) -> float:
         """Return the largest amount that clipping removes from the sum of squares of all cells."""
-        return min(
-            (2 * clip / (math.e * h) + 4 / (math.e * h) ** 2)
-            * math.exp(min(grown - h * clip, _MOST_EXPONENT))
-            for h, grown in self.tilts
-        )
+        return min(self._hidden(clip))
+
+    def hide_at_most(self, most: float, clip: float) -> bool:
+        """Return whether clipping removes at most so much: one bound that says so is enough."""
+        return any(hidden <= most for hidden in self._hidden(clip))
+
+    def _hidden(self, clip: float) -> Iterator[float]:
+        """Yield a bound for each tilt; the steepest first, which often is the smallest."""
+        for h, grown in reversed(self.tilts):
+            scale = math.e * h
+            exponent = min(grown - h * clip, _MOST_EXPONENT)
+            yield (2 * clip / scale + 4 / scale**2) * math.exp(exponent)
 
 
 def _log_growth(scale: float, h: float) -> float:

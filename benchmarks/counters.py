@@ -153,7 +153,7 @@ def read(answer: pp.IncidenceRelease, truth: int) -> tuple[float, float, bool]:
     if whole is None:
         _, estimates = answer.named[query.name]
     else:
-        estimates = whole.model.whole(query, answer.counts, whole.noise_variance)
+        estimates = whole.model.from_histogram(query, answer.counts, whole.noise_variance)
     one = answer.exactly(1)
     covered = one.low <= truth <= one.high
     return float(estimates.values), float(estimates.deviations()), covered

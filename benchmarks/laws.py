@@ -144,7 +144,7 @@ def of_scores(trial: Trial, plan: IncidencePlan) -> Prediction:
         of_state = trial.cells * float(second[state])  # its own is of states beyond the bound, too
     else:
         expected = trial.cells * np.roll(plan.law.probabilities(), state)
-        estimates = model.whole(query, expected, noise)
+        estimates = model.from_histogram(query, expected, noise)
         of_state = float(estimates.constant)
     variance = of_state + float(estimates.output)
     of_cells = trial.cells * max(float(fourth[state] - 3 * second[state] ** 2), 0)

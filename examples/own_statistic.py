@@ -26,8 +26,8 @@ class AbsentPlan(DensityPlan):
     def truth(self, name, states, last):
         return 1 - super().truth(name, states, last)
 
-    def alike(self, answer):
-        return super().alike(1 - answer)
+    def synthetic_users(self, answer):
+        return super().synthetic_users(1 - answer)
 
 
 class AbsentSizes(DensitySizes, frozen=True, tag="absent"):

@@ -47,7 +47,7 @@ def error(looks: int) -> tuple[float, float]:
     variances, squares = 0.0, 0.0
     for run in range(-1, RUNS):
         coins = COINS if run >= 0 else silent
-        memory = mechanism.born(coins)
+        memory = mechanism.initial(coins)
         for start, end in itertools.pairwise(ends):
             if start:
                 mechanism.rerandomise(memory, coins)
@@ -70,7 +70,7 @@ def named(method: str, rounds: int, *, announced: bool = False) -> float:
     )
     right = 0
     for _ in range(rounds):
-        memory = mechanism.born(COINS)
+        memory = mechanism.initial(COINS)
         stream = GENERATOR.integers(0, 2, SEEN)
         for step in range(SEEN):
             before = memory.cells[-1]

@@ -25,7 +25,7 @@ CONFIDENCE = 1 - 1e-6
 def shards(case, **given):
     """Two shards, of seven eighths of the users and of the others, in a state that counts."""
     plan = case.make().plan
-    most = plan.alike(plan.largest)[0] if isinstance(plan, CountPlan) else plan.largest
+    most = plan.synthetic_users(plan.largest)[0] if isinstance(plan, CountPlan) else plan.largest
     users = np.array(case.ids(min(800, int(0.8 * most))))
     made = []
     for of in np.split(users, [7 * len(users) // 8]):
@@ -36,7 +36,7 @@ def shards(case, **given):
 
 
 def state_of(case):
-    return case.plan.alike(1.0)[1] if isinstance(case.plan, CountPlan) else 1
+    return case.plan.synthetic_users(1.0)[1] if isinstance(case.plan, CountPlan) else 1
 
 
 def merged(case, made, states, parts):

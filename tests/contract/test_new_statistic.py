@@ -26,7 +26,7 @@ from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.cells.bits import BitCells
@@ -95,14 +95,14 @@ class AbsentPlan(CountPlan):
     def truth(self, name, states, last):
         return float(self.members - len(states))
 
-    def alike(self, answer):
+    def synthetic_users(self, answer):
         return self.members - answer, 1
 
 
 class AbsentSizes(Sizes, frozen=True, tag="absent"):
     """The number of members that never came."""
 
-    members: Annotated[int, whole("how many members there are: ids 0 to N-1", 1 << 20)]
+    members: Annotated[int, integer("how many members there are: ids 0 to N-1", 1 << 20)]
 
     def plan(self, request):
         return AbsentPlan(self.members, request, best_split(request, self.members))

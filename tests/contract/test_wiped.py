@@ -401,7 +401,7 @@ def test_no_function_leaves_what_it_drew_or_counted(name, watch):
         (
             "papers.published.mir_lattice_cells",
             "norm",
-            {"update moved", "_move entries", "born drawn"},
+            {"update moved", "_move entries", "initial drawn"},
         ),
         ("papers.published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
     ],

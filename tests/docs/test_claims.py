@@ -13,7 +13,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss, worst_loss
-from panprivacy.privacy.guarantee import exp_bounds, shown
+from panprivacy.privacy.guarantee import exp_bounds, format_rounded_up
 from panprivacy.tables.ids import read_ids
 
 KEYS = [hashlib.sha256(bytes([name])).digest()[:16] for name in range(4)]
@@ -121,7 +121,10 @@ def test_a_bound_of_the_exponential_is_as_near_as_its_page_says():
 
 @pytest.mark.parametrize("epsilon", ["1", "1/3", "2/3", "0.1234565", "123456.7", "1/1000000007"])
 def test_a_printed_epsilon_is_no_smaller(epsilon):
-    printed, exact = Fraction(shown(Fraction(epsilon)).replace(",", "")), Fraction(epsilon)
+    printed, exact = (
+        Fraction(format_rounded_up(Fraction(epsilon)).replace(",", "")),
+        Fraction(epsilon),
+    )
     assert exact <= printed <= exact * (1 + Fraction(1, 10**5))
 
 

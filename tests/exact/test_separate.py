@@ -23,9 +23,9 @@ class Sum:
 
     def __init__(self, coins):
         self.coins = coins
-        self.sum = self.born()
+        self.sum = self.initial()
 
-    def born(self):
+    def initial(self):
         return int(self.coins.discrete_laplace(SCALE, 1)[0])
 
     def update(self, users, _deltas=None):
@@ -71,7 +71,7 @@ def test_a_sum_of_two_noises_loses_what_the_wider_one_does_far_out():
     assert losses.max() == pytest.approx(1 / 3, rel=1e-6)
 
     class Wide(Sum):
-        def born(self):
+        def initial(self):
             return int(self.coins.discrete_laplace(Fraction(3), 1)[0])
 
         def state(self):
@@ -85,7 +85,7 @@ def test_a_sum_of_two_noises_loses_what_the_wider_one_does_far_out():
 
 def test_what_has_no_noise_is_lost_without_bound():
     class Plain(Sum):
-        def born(self):
+        def initial(self):
             return 0
 
     assert math.isinf(separate(Plain, ONE_STEP, [[], RELEASE]).epsilon)
@@ -147,7 +147,7 @@ def test_rows_of_two_cells_are_refused():
     class Two(Sum):
         def __init__(self, coins):
             super().__init__(coins)
-            self.other = self.born()
+            self.other = self.initial()
 
         def update(self, users, _deltas=None):
             self.sum += len(users)

@@ -45,7 +45,7 @@ def values(cells):
 def test_no_noise_is_likelier_than_r(name):
     """`bounded_ratio r noise`, and the same of the noise of an announced intrusion."""
     cells = COUNTERS[name]
-    born = law(lambda coins: int(cells.born(coins)[0]))
+    born = law(lambda coins: int(cells.initial(coins)[0]))
     again = law(lambda coins: int(cells.fresh_noise(coins)[0]))
     assert len(born) == len(values(cells))
     assert 1 < ratio(born) <= BELOW
@@ -102,7 +102,7 @@ def test_a_bit_is_drawn_from_p_or_from_its_complement():
     p = BITS.presence(0)
     assert 1 - p <= p < 1
     assert p / (1 - p) <= BELOW
-    assert law(lambda coins: bit(BITS.born(coins))) == {0: p, 1: 1 - p}
+    assert law(lambda coins: bit(BITS.initial(coins))) == {0: p, 1: 1 - p}
     for start in (0, 1):
         assert drawn([(0, 1)], start) == {0: 1 - p, 1: p}
         assert drawn([(0, 1), (0, 1)], start) == {0: 1 - p, 1: p}
@@ -115,7 +115,7 @@ def test_other_rows_leave_a_bit_alone():
     """`table_program`: each cell meets its own rows, with coins of its own."""
     cells = BitCells(2, EPSILON)
     p = cells.presence(0)
-    born = law(lambda coins: bit(cells.born(coins)))
+    born = law(lambda coins: bit(cells.initial(coins)))
     after = law(lambda coins: bit(updated(cells, np.zeros(1, np.uint8), [(1, 1)], coins)))
     assert born == {0: p * p, 1: p * (1 - p), 2: p * (1 - p), 3: (1 - p) ** 2}
     assert after == {0: 1 - p, 2: p}

@@ -88,7 +88,7 @@ def test_a_report_is_judged_once_under_its_id_and_by_its_payloads(store):
         b"renamed": ReportError.REPORT_REPLAYED,
         b"cut": ReportError.HPKE_DECRYPT_ERROR,
     }
-    assert shared(store) == [(ADDED.joined(ADDED), 4)]
+    assert shared(store) == [(ADDED.combined(ADDED), 4)]
 
 
 def test_the_first_row_of_a_report_is_the_only_one_that_is_stripped(store):

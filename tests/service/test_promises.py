@@ -24,7 +24,7 @@ from panprivacy.cluster.releaser import _Costs
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.task import Task
-from panprivacy.privacy.guarantee import DAY_SECONDS, float_above, shown
+from panprivacy.privacy.guarantee import DAY_SECONDS, float_above, format_rounded_up
 from panprivacy.service.config.loading import load
 from panprivacy.service.dashboard.parts import gauges
 from panprivacy.service.dashboard.promise import StreamPromise
@@ -228,7 +228,7 @@ def test_an_explanation_of_its_state_says_it(stream, promise):
         for part in section.parts
         for text in (*part.sentences, *part.after)
     ]
-    said_odds = shown(promise.loss.odds, 4)
+    said_odds = format_rounded_up(promise.loss.odds, 4)
     assert any(f"factor of {said_odds}" in text for text in told) or len(states) > 1
     assert any("But for outcomes of probability" in one for one in told) == (promise.delta > 0)
 

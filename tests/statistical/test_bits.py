@@ -44,7 +44,7 @@ def p_values(counts: tuple[int, int], touched: float, others: float) -> list[flo
 def test_bits_are_born_and_redrawn_with_the_stated_laws(epsilon):
     def p_value(asked):
         bits = BitCells(CELLS, asked)
-        table = bits.born(COINS)
+        table = bits.initial(COINS)
         born = p_values(ones(bits, table), 1 - present(epsilon), 1 - present(epsilon))
         update(bits, table)
         update(bits, table)
@@ -60,7 +60,7 @@ def test_bits_are_born_and_redrawn_with_the_stated_laws(epsilon):
 def test_a_deleted_user_leaves_a_bit_as_it_was_born(epsilon):
     def p_value(leaving):
         bits = BitCells(CELLS, epsilon)
-        table = bits.born(COINS)
+        table = bits.initial(COINS)
         update(bits, table)
         deltas = np.where(np.arange(len(TOUCHED)) < leaving * len(TOUCHED), -1, 1)
         update(bits, table, deltas)
@@ -75,7 +75,7 @@ def test_a_deleted_user_leaves_a_bit_as_it_was_born(epsilon):
 def test_an_announced_intrusion_leaves_the_stated_contrast(epsilon):
     """For one announced intrusion a bit keeps `2 t/(1 + 2 t - t**2)` of its mean, old or new."""
     bits = BitCells(CELLS, epsilon, intrusions=1)
-    table = bits.born(COINS)
+    table = bits.initial(COINS)
     update(bits, table)
     bits.rerandomise(table, bits.fresh_noise(COINS))
 
@@ -96,7 +96,7 @@ def test_neighbouring_bits_are_independent():
     probability = 1 - present(1.0)
     law = np.outer([1 - probability, probability], [1 - probability, probability]).ravel()
     bits = BitCells(CELLS, Fraction(1))
-    cells = np.unpackbits(bits.born(COINS), bitorder="little")
+    cells = np.unpackbits(bits.initial(COINS), bitorder="little")
 
     def p_value(cells):
         return fits(np.bincount(2 * cells[::2] + cells[1::2], minlength=4), law)

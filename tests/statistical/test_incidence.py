@@ -115,7 +115,7 @@ def estimates(answer, question):
     if answer.whole is None:
         return answer.named[question.name][1]
     whole = answer.whole
-    return whole.model.whole(question, answer.counts, whole.noise_variance)
+    return whole.model.from_histogram(question, answer.counts, whole.noise_variance)
 
 
 def read(states, runs, kind, *argument):

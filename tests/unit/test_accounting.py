@@ -20,7 +20,7 @@ SURFACES = (
 """All that prints a loss."""
 READS = {
     "DAY_SECONDS", "Budget", "Epsilon", "Guarantee", "Ledger", "PrivacyLoss", "float_above",
-    "float_below", "number_above", "shown", "format_rounded_down", "warn_if_weak",
+    "float_below", "number_above", "format_rounded_up", "format_rounded_down", "warn_if_weak",
 }  # fmt: skip
 """What they may take from the accounting: objects, and the one way to print a bound."""
 LOSSES = {

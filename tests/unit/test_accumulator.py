@@ -35,7 +35,7 @@ def test_an_accumulator_in_pieces_has_the_law_of_one_run():
 def test_the_noise_of_an_interval_is_kept_while_it_is_open_and_no_longer(size):
     """Each answer has the noises of its intervals, and that of birth."""
     mechanism = Accumulator(8, ONE)
-    memory = mechanism.born(Streams())
+    memory = mechanism.initial(Streams())
     birth = memory.cells[0]
     for _ in range(0, 8 - size, size):
         answers = mechanism.run(memory, np.zeros(size, np.int64), Streams(memory.tick))

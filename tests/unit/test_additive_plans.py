@@ -15,7 +15,7 @@ def test_a_table_has_a_cell_however_little_memory_there_is():
 
 def test_a_table_of_sums_has_as_many_numbers_as_cells():
     cells = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.table
-    table = cells.born(SeededCoins(1))
+    table = cells.initial(SeededCoins(1))
     assert [cells.is_table(one) for one in (table[:-1], table, np.append(table, 0))] == [
         False,
         True,
@@ -25,4 +25,4 @@ def test_a_table_of_sums_has_as_many_numbers_as_cells():
 
 def test_users_alike_are_in_the_middle_of_what_a_state_may_be():
     plan = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan
-    assert plan.alike(400.0) == (100.0, 2)
+    assert plan.synthetic_users(400.0) == (100.0, 2)

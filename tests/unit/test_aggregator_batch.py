@@ -29,9 +29,9 @@ def test_accepted_reports_alone_are_added_up():
 
 def test_batches_join_modulo_the_field_in_any_order():
     one, other = of(True, False, False), of(False, True, True)
-    assert one.joined(other) == other.joined(one) == of(True, True, True)
-    assert one.joined(other).shares == (7, (MODULUS - 1 + 14) % MODULUS)
-    assert one.joined(BatchBucket.empty(2)) == one
+    assert one.combined(other) == other.combined(one) == of(True, True, True)
+    assert one.combined(other).shares == (7, (MODULUS - 1 + 14) % MODULUS)
+    assert one.combined(BatchBucket.empty(2)) == one
 
 
 def test_a_batch_is_the_same_from_its_bytes():

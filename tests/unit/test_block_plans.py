@@ -28,7 +28,7 @@ def test_a_soft_threshold_counts_users_by_how_far_they_are_on_the_way():
     assert made.high == 2 * made.low
     states = np.array([-5, 0, made.low, made.low * 3 // 2, made.high, 9 * made.high])
     assert made.truth(None, states, None) == pytest.approx(0 + 0 + 0 + 0.5 + 1 + 1)
-    assert made.alike(7.0) == (7.0, made.high)
+    assert made.synthetic_users(7.0) == (7.0, made.high)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_an_update_is_that_of_the_reference(batch, seed):
 def test_an_update_asks_for_one_coin_a_touched_cell(batch):
     cells, slots, _ = batch
     coins, bits = GivenCoins(np.ones(cells)), BitCells(cells, Fraction(1))
-    bits.update(bits.born(coins), pieces(slots), None, 0, coins)
+    bits.update(bits.initial(coins), pieces(slots), None, 0, coins)
     touched = len({slot for slot in slots if slot >= 0})
     assert coins.asked[1:] == [(bits.presence(0), touched)]
 
@@ -114,7 +114,7 @@ def test_an_update_that_runs_out_of_coins_changes_nothing():
 @pytest.mark.parametrize("cells", SIZES)
 def test_a_table_is_born_from_one_coin_a_cell(cells):
     bits, coins = BitCells(cells, Fraction(1)), GivenCoins(random_bits(3, cells))
-    table = bits.born(coins)
+    table = bits.initial(coins)
     assert coins.asked == [(1 - randomised_response(Fraction(1)), cells)]
     assert table.nbytes == bits.nbytes == math.ceil(cells / 8)
     assert unpack(table, cells).tolist() == coins.bits.tolist()

@@ -58,7 +58,7 @@ def test_without_noise_whoever_came_is_present_once():
 
 def test_shown_cells_are_whole_numbers_of_their_own():
     table = np.array([1, 0, 1, 0, 1, 1], np.uint8)
-    shown = Plain().shown(table)
+    shown = Plain().picture_values(table)
     assert shown.dtype == np.int64
     assert shown.tolist() == table.tolist()
     assert (Plain.is_presence, Plain().slots_per_cell) == (True, 1)

@@ -41,7 +41,7 @@ def test_delta_is_none_from_epsilon_0_on_and_grows_below_it():
 
 def test_a_bit_is_0_until_an_event_and_1_ever_after():
     key = IdealEncryption()
-    row = SURE.born(key, COINS)
+    row = SURE.initial(key, COINS)
     assert key.values(row) == [0]
     for _ in range(2):
         row = SURE.after_event(row, key, COINS)

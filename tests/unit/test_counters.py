@@ -104,7 +104,7 @@ class Given(Silent):
 
 def taken(mechanism, coins, amounts, cuts=(), looks=()):
     """The answers of runs in pieces, as one table each, and the memory at the end."""
-    memory, parts = mechanism.born(coins), []
+    memory, parts = mechanism.initial(coins), []
     edges = sorted({0, *(cut for cut in cuts if cut < len(amounts)), len(amounts)})
     for start, end in itertools.pairwise(edges):
         answers = mechanism.run(memory, np.array(amounts[start:end], np.int64), coins)
@@ -233,7 +233,7 @@ def test_a_step_spends_all_of_epsilon_on_its_way_and_no_more(name, horizon, boun
 def test_noise_has_the_scale_that_the_proofs_ask_for(bound):
     def asked(mechanism, steps=None):
         coins = Given()
-        memory = mechanism.born(coins)
+        memory = mechanism.initial(coins)
         if steps:
             mechanism.run(memory, np.zeros(steps, np.int64), coins)
         return coins.asked
@@ -308,7 +308,7 @@ def test_a_tree_has_a_place_for_every_step_and_its_shares_are_right(horizon):
 def test_events_of_an_open_step_are_in_its_answer(name):
     mechanism = EXACT[name](300, ONE, 3)
     generator = np.random.default_rng(1)
-    memory, total = mechanism.born(Silent()), 0
+    memory, total = mechanism.initial(Silent()), 0
     for _ in range(300):
         for amount in generator.integers(0, 4, generator.integers(0, 4)):
             mechanism.add(memory, int(amount))
@@ -324,14 +324,14 @@ def test_what_has_no_open_steps_adds_nothing_within_one(name):
     mechanism = ALL[name](9, ONE, 1)
     if name in {"accumulator", "noisy steps", "fresh noise", "factorised", "response"}:
         with pytest.raises(NotImplementedError):
-            mechanism.add(mechanism.born(Silent()), 1)
+            mechanism.add(mechanism.initial(Silent()), 1)
 
 
 @pytest.mark.parametrize("name", [*TREES, "accumulator", "factorised"])
 def test_nothing_is_kept_of_what_has_closed(name):
     """A cell holds what its open node has counted: none at a step with which all begin anew."""
     mechanism = EXACT[name](37, ONE, 100)
-    memory = mechanism.born(Silent())
+    memory = mechanism.initial(Silent())
     for step in range(37):
         mechanism.run(memory, np.array([100]), Silent())
         if name == "factorised":
@@ -352,7 +352,7 @@ def test_nothing_is_kept_of_what_has_closed(name):
 def test_coins_that_fail_change_nothing(name, reads):
     coins = BreakableCoins(5)
     mechanism = ALL[name](300, ONE, 1)
-    memory = mechanism.born(coins)
+    memory = mechanism.initial(coins)
     mechanism.run(memory, np.ones(250, np.int64), coins)
     before = memory.cells.copy(), memory.told.copy(), memory.tick
     for act in (
@@ -380,7 +380,7 @@ def test_a_look_adds_noise_to_what_is_open_alone():
     """One noise to each number that is kept, as large as that of its birth."""
 
     def asked(mechanism, steps):
-        memory, coins = mechanism.born(Silent()), Given()
+        memory, coins = mechanism.initial(Silent()), Given()
         mechanism.run(memory, np.ones(steps, np.int64), Silent())
         mechanism.rerandomise(memory, coins)
         return coins.asked
@@ -430,7 +430,7 @@ def watched(monkeypatch, module, name):
 @pytest.mark.parametrize("name", ["accumulator", "fresh noise"])
 def test_exact_sums_are_wiped(name, monkeypatch):
     mechanism, amounts = EXACT[name](9, ONE, 1), np.ones(9, np.int64)
-    memory, calls = mechanism.born(Silent()), watched(monkeypatch, np, "cumsum")
+    memory, calls = mechanism.initial(Silent()), watched(monkeypatch, np, "cumsum")
     mechanism.run(memory, amounts, Silent())
     sums = [result for arguments, result in calls if arguments[0] is amounts]
     assert [len(one) for one in sums] == [9]
@@ -582,7 +582,7 @@ def test_a_hazard_is_exceeded_as_rarely_as_delta_and_hardly_more_rarely(updates,
 
 def test_a_delayed_count_answers_so_often_and_then_stands_still():
     one = Delayed(1_000, ONE, Fraction(1, 10**9), bound=1_000)
-    memory, asked = one.born(Silent()), Given()
+    memory, asked = one.initial(Silent()), Given()
     assert (memory.cells.tolist(), memory.told.shape) == ([0], (4,))
     first = one.run(memory, np.full(500, 1_000), asked)
     later = one.run(memory, np.full(500, 1_000), asked)
@@ -606,7 +606,7 @@ def test_a_delayed_count_answers_so_often_and_then_stands_still():
 
 def test_what_a_delayed_count_hides_is_all_once_no_answer_may_follow():
     one = Delayed(1_000, ONE, Fraction(1, 10**9), bound=3)
-    memory = one.born(Silent())
+    memory = one.initial(Silent())
     assert one.hidden(memory) == one.delay
     memory.told[1] = 0
     assert one.hidden(memory) == 3_000
@@ -614,7 +614,7 @@ def test_what_a_delayed_count_hides_is_all_once_no_answer_may_follow():
 
 def test_noise_of_a_look_is_as_large_as_that_of_birth_and_is_told():
     one, coins = Delayed(1_000, ONE, Fraction(1, 10**9)), Given([5, 7])
-    memory = one.born(coins)
+    memory = one.initial(coins)
     memory.told[:2] = 11, 2
     one.rerandomise(memory, coins)
     assert coins.asked == [8, 8]
@@ -625,7 +625,7 @@ def test_noise_of_a_look_is_as_large_as_that_of_birth_and_is_told():
 
 def test_a_delayed_answer_is_off_by_the_larger_noise():
     one = Delayed(1_000, ONE, Fraction(1, 10**9))
-    answers = one.run(one.born(Silent()), np.zeros(3, np.int64), Silent())
+    answers = one.run(one.initial(Silent()), np.zeros(3, np.int64), Silent())
     birth, more = (
         tree.laplace_cumulants(float(scale)) for scale in (one.scales[0], max(one.scales[1:]))
     )
@@ -657,7 +657,7 @@ def test_fresh_noise_is_shared_so_that_it_errs_least(horizon):
 def test_one_step_of_a_factorised_count_takes_no_transform(monkeypatch):
     """Each would take as long as the whole count."""
     one, coins = Factorised(50, ONE, 3), Streams()
-    memory, whole = one.born(coins), one.born(Streams())
+    memory, whole = one.initial(coins), one.initial(Streams())
     expected = one.run(whole, np.array([3, 0, 2]), Silent())
     monkeypatch.delattr(np.fft, "rfft")
     for at, amount in enumerate([3, 0, 2]):
@@ -682,7 +682,7 @@ def test_cumulants_of_one_step_are_added_at_each():
         RandomisedResponseCounter(9, ONE, 1),
         RandomisedResponseCounter(9, ONE, 2),
     ):
-        memory = one.born(Silent())
+        memory = one.initial(Silent())
         assert (memory.cells.shape, memory.told.shape) == ((1,), (2, 1))
         each = one.run(memory, np.zeros(1, np.int64), Streams())
         more = one.run(memory, np.zeros(3, np.int64), Streams())
@@ -694,7 +694,7 @@ def test_cumulants_of_one_step_are_added_at_each():
 @pytest.mark.parametrize("bound", [1, 2, 5])
 def test_a_response_varies_as_its_coin_does(bound):
     one, surest = RandomisedResponseCounter(9, ONE, bound), float(randomised_response(ONE))
-    answers = one.run(one.born(Silent()), np.zeros(1, np.int64), Streams())
+    answers = one.run(one.initial(Silent()), np.zeros(1, np.int64), Streams())
     assert one.grain == pytest.approx(bound / (2 * surest - 1))
     most = surest * (1 - surest) if bound == 1 else 1 / 4
     assert answers.variances == pytest.approx(most * one.grain**2)

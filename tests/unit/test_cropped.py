@@ -130,8 +130,8 @@ def test_plans_know_these_probabilities(chosen, tau, epsilon, epoch):
 def test_fresh_noise_is_taken_away_modulo_the_modulus(tau):
     """In counters of one, two and four bytes; the same coins draw the same noise again."""
     cells = BlockCells(500, pp.Law.block(tau, 7, 1))
-    table = cells.born(SeededCoins(1))
-    before, noise = table.astype(np.int64), cells.born(SeededCoins(2)).astype(np.int64)
+    table = cells.initial(SeededCoins(1))
+    before, noise = table.astype(np.int64), cells.initial(SeededCoins(2)).astype(np.int64)
     cells.rerandomise(table, cells.fresh_noise(SeededCoins(2)))
     assert np.array_equal(table, (before - noise) % (7 * tau))
     cells.rerandomise(table, cells.fresh_noise(SeededCoins(1)))

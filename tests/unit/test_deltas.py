@@ -7,7 +7,7 @@ import pytest
 
 from panprivacy.errors import InputError
 from panprivacy.statistics.deltas import (
-    joined_deltas,
+    concatenated_deltas,
     refuse_beyond,
     refuse_deltas,
     refuse_moves,
@@ -16,10 +16,10 @@ from panprivacy.statistics.deltas import (
 
 def test_batches_without_deltas_have_1_each_beside_others():
     given = np.array([5, -2])
-    assert joined_deltas([(3, None), (1, None)]) is None
-    assert joined_deltas([]) is None
-    assert joined_deltas([(2, given)]) is given
-    found = joined_deltas([(1, None), (2, given), (2, None)])
+    assert concatenated_deltas([(3, None), (1, None)]) is None
+    assert concatenated_deltas([]) is None
+    assert concatenated_deltas([(2, given)]) is given
+    found = concatenated_deltas([(1, None), (2, given), (2, None)])
     assert found.tolist() == [1, 5, -2, 1, 1]
     assert found.dtype == np.int64
 

@@ -23,9 +23,9 @@ from panprivacy.privacy.guarantee import (
     PrivacyLoss,
     float_above,
     float_below,
+    format_rounded_up,
     randomised_response,
     rounded_up,
-    shown,
 )
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.explain import reading
@@ -389,7 +389,7 @@ def test_a_crash_is_told_for_all_events_that_it_may_cost(file):
     statistic = pp.RunningDistinct(expected=300, memory=64, horizon=4, epsilon=2)
     explained(file, statistic.state())
     page = " ".join(run_command("explain", file).stdout.split())
-    crash = shown(statistic.guarantee.crash, 4)
+    crash = format_rounded_up(statistic.guarantee.crash, 4)
     assert f"Each crash after which an earlier state goes on adds up to epsilon {crash}." in page
 
 

@@ -227,7 +227,7 @@ def test_estimates_have_no_bias():
     reports, bits, reporting = 60, 20, Histogram.planned(ONE, most=2).reporting
     law = binomial(bits, reporting.present) + binomial(reports - bits, reporting.absent)
     mean = sum(
-        weight * (ones - reports * reporting.absent) / reporting.kept
+        weight * (ones - reports * reporting.absent) / reporting.keep_probability
         for ones, weight in enumerate(law.weights, law.first)
     )
     assert float(mean) == pytest.approx(bits, abs=1e-9)

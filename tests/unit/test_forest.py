@@ -17,7 +17,7 @@ from panprivacy.tables.counters.mechanism import Silent
 def test_a_forest_predicts_the_errors_of_its_own_trees(lacks):
     forest = replace(Forest.planted(3, 50, Fraction(1), open_steps=True), **{lacks: False})
     silent = Silent()
-    told = forest.run(forest.born(silent), np.zeros((3, 50), np.int64), silent)
+    told = forest.run(forest.initial(silent), np.zeros((3, 50), np.int64), silent)
     assert forest.variances().tolist() == told.variances.tolist()
 
 

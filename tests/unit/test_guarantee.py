@@ -461,7 +461,10 @@ def test_a_ledger_rounds_what_it_allows_up_and_what_is_left_down():
 def test_what_is_shown_is_no_smaller_and_what_is_left_no_larger(number, digits):
     above, below = (
         Fraction(text.replace(",", ""))
-        for text in (guarantee.shown(number, digits), guarantee.format_rounded_down(number, digits))
+        for text in (
+            guarantee.format_rounded_up(number, digits),
+            guarantee.format_rounded_down(number, digits),
+        )
     )
     assert below <= number <= above <= below * (1 + 2 * Fraction(10, 10**digits))
     assert guarantee.float_below(number) <= number <= guarantee.float_above(number)

@@ -20,7 +20,7 @@ THREE = Histogram(most=3, epsilon_0=Fraction(60))
 def test_one_place_for_each_number_of_events_kept_twice():
     assert (THREE.answers, THREE.width) == (4, 8)
     key = IdealEncryption()
-    row = THREE.born(key, COINS)
+    row = THREE.initial(key, COINS)
     told = []
     for _ in range(6):
         told.append(key.values(row))
@@ -33,7 +33,7 @@ def test_one_place_for_each_number_of_events_kept_twice():
 def test_the_last_place_is_of_all_who_had_more():
     key = IdealEncryption()
     for events in range(7):
-        row = THREE.born(key, COINS)
+        row = THREE.initial(key, COINS)
         for _ in range(events):
             row = THREE.after_event(row, key, COINS)
         kept = key.values(row)

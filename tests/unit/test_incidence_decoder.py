@@ -165,10 +165,12 @@ def test_answers_from_the_histogram_are_unbiased_and_stray_as_stated(name, epoch
     stated = model.entries(chances @ counted, 0.0).constant
     assert variance == pytest.approx(stated, rel=1e-6, abs=signal)
     for question in questions_of(law):
-        values = np.array([float(model.whole(question, one, 0.0).values) for one in counted])
+        values = np.array(
+            [float(model.from_histogram(question, one, 0.0).values) for one in counted]
+        )
         mean, variance = moments(values, chances)
         assert mean == pytest.approx(truth_of(question, states), abs=signal)
-        stated = model.whole(question, chances @ counted, 0.0)
+        stated = model.from_histogram(question, chances @ counted, 0.0)
         assert variance == pytest.approx(float(stated.constant), rel=1e-6, abs=signal)
         if question.name.question == "exactly":
             assert values == pytest.approx(entries[:, question.name.argument], abs=signal)
@@ -180,9 +182,11 @@ def test_output_noise_adds_the_squares_of_what_each_count_moves(name, epoch):
     law = LAWS[name]
     model, still = model_of(law, 50, epoch), np.zeros(law.modulus)
     for question in questions_of(law):
-        base = float(model.whole(question, still, 3.0).values)
-        moved = [model.whole(question, one, 3.0).values - base for one in np.eye(law.modulus)]
-        stated = float(model.whole(question, still, 3.0).output)
+        base = float(model.from_histogram(question, still, 3.0).values)
+        moved = [
+            model.from_histogram(question, one, 3.0).values - base for one in np.eye(law.modulus)
+        ]
+        stated = float(model.from_histogram(question, still, 3.0).output)
         assert stated == pytest.approx(3 * float(np.square(moved).sum()))
         assert stated == pytest.approx(model.histogram_noise(question, 3.0))
         assert sum(moved) == pytest.approx(0, abs=1e-6)
@@ -214,9 +218,9 @@ def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, epoch, users,
     counted, chances = np.array(list(seen)), np.array(list(seen.values()))
     for question in questions_of(law):
         truth = truth_of(question, users)
-        values = [float(model.whole(question, one, 0.0).values) for one in counted]
+        values = [float(model.from_histogram(question, one, 0.0).values) for one in counted]
         mean, variance = moments(np.array(values), chances)
-        stated = variance_at(model.whole(question, chances @ counted, 0.0), truth)
+        stated = variance_at(model.from_histogram(question, chances @ counted, 0.0), truth)
         assert mean == pytest.approx(truth, abs=1e-6)
         assert variance <= stated * (1 + 1e-6)
         if not question.name.question.startswith("cropped"):
@@ -278,7 +282,7 @@ def test_an_interval_ends_a_step_beyond_where_the_estimate_becomes_surprising(
 
 def test_an_unlimited_bound_reaches_as_many_deviations_as_the_confidence_asks():
     law = LAWS["flat"]
-    estimates = model_of(law, 1_000).whole(questions_of(law)[1], np.full(7, 150), 0.0)
+    estimates = model_of(law, 1_000).from_histogram(questions_of(law)[1], np.full(7, 150), 0.0)
     reach = noise_quantile(0.95, 0.0) * float(estimates.deviations())
     assert estimates.bound(0.95, 1) == pytest.approx(float(estimates.values) + reach)
     assert estimates.bound(0.95, -1) == pytest.approx(float(estimates.values) - reach)
@@ -317,7 +321,7 @@ def test_shared_cells_tell_how_many_users_are_in_each_state(name, epoch, loads):
     assert logarithms[0] == pytest.approx(-users.sum(), abs=1e-3)
     assert entries.values[1:] == pytest.approx(users[1:], abs=1e-3)
     for question in questions_of(law)[1:]:
-        answer = float(model.whole(question, histogram, 0.0).values)
+        answer = float(model.from_histogram(question, histogram, 0.0).values)
         assert answer == pytest.approx(float(question.scores[1:] @ users[1:]), abs=1e-2)
 
 

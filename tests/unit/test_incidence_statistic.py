@@ -128,6 +128,6 @@ def test_redrawn_noise_is_wiped(monkeypatch):
         return drawn[-1]
 
     monkeypatch.setitem(uniform_below.__globals__, "_uniform_bits", spy)
-    ModularCells(2_000, pp.Law.flat(11, 1)).born(SeededCoins(1))
+    ModularCells(2_000, pp.Law.flat(11, 1)).initial(SeededCoins(1))
     assert len(drawn) > 1
     assert not any(array.any() for array in drawn)

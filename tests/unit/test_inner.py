@@ -35,7 +35,7 @@ class Still:
 def test_a_user_of_two_streams_shares_one_epsilon():
     one, two = moment(bound=10, clip=0).plan, inner(epsilon=2, clip=0).plan
     budget = one.split.budget
-    assert two.moves.born(budget) == 2 * one.moves.born(budget)
+    assert two.moves.initial(budget) == 2 * one.moves.initial(budget)
     assert two.sensitivity(0) == 2 * one.sensitivity(0) == 4 * one.moves.cell
 
 

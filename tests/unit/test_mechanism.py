@@ -22,7 +22,7 @@ class Steps(Mechanism):
 
     horizon, bound = 5, 1
 
-    def born(self, coins):
+    def initial(self, coins):
         return CounterState(coins.discrete_laplace(Fraction(9), 2), np.zeros(0))
 
     def run(self, memory, amounts, coins):
@@ -58,7 +58,7 @@ def test_variances_are_those_of_all_steps_or_of_the_first():
 
 def test_unless_a_counter_says_so_it_hides_nothing_and_takes_no_open_step():
     steps = Steps()
-    memory = steps.born(Silent())
+    memory = steps.initial(Silent())
     assert memory.tick == 0
     assert steps.hidden(memory) == 0
     assert (steps.grain, steps.estimates) == (1, 0)

@@ -27,7 +27,7 @@ def test_a_table_is_one_point_of_the_lattice():
     assert table.points == 7**2
     assert table.nbytes == table.dtype.itemsize == 1
     assert table.says == "a noisy point of 7**2"
-    assert table.is_table(table.born(SeededCoins(1)))
+    assert table.is_table(table.initial(SeededCoins(1)))
 
 
 def test_what_no_sketch_reaches_is_no_table():
@@ -66,7 +66,7 @@ def test_fresh_noise_is_added_modulo_m():
     table, noise = table_of(5 * 7 + 3), table_of(4 * 7 + 6)
     cells().rerandomise(table, noise)
     assert cells().entries(table).tolist() == [2, 2]
-    assert cells().shown(table).tolist() == [2 * 7 + 2]
+    assert cells().picture_values(table).tolist() == [2 * 7 + 2]
 
 
 def test_what_is_read_is_the_length_of_the_point():
@@ -79,7 +79,7 @@ def test_what_is_read_is_the_length_of_the_point():
 def test_a_sketch_is_born_with_the_law_of_its_weights():
     table = cells(columns=((1,), (2,)), modulus=5, epsilon=1)
     coins, number = SeededCoins(3), 4_000
-    found = np.bincount([int(table.born(coins)[0]) for _ in range(number)], minlength=5) / number
+    found = np.bincount([int(table.initial(coins)[0]) for _ in range(number)], minlength=5) / number
     law = probabilities(table.weights(table.epsilon))
     assert law[0] == law.max()
     np.testing.assert_allclose(found, law, atol=5 * (0.25 / number) ** 0.5)

@@ -173,7 +173,7 @@ def test_a_batch_of_a_user_is_not_changed(kind, factors):
 )
 def test_a_counter_takes_the_fewest_bytes_that_hold_its_values(modulus, nbytes):
     cells = ModularCells(CELLS, spike(modulus))
-    table = cells.born(GivenNoise([modulus - 1] * CELLS))
+    table = cells.initial(GivenNoise([modulus - 1] * CELLS))
     assert table.tolist() == [modulus - 1] * CELLS
     assert table.dtype == cells.dtype == f"uint{8 * nbytes}"
     assert table.nbytes == cells.nbytes == CELLS * nbytes
@@ -185,7 +185,7 @@ def test_a_table_is_born_with_one_draw_of_the_law_for_each_cell(modulus, count):
     cells = ModularCells(count, spike(modulus))
     noise = np.arange(count) % modulus
     coins = GivenNoise(noise)
-    assert np.array_equal(cells.born(coins), noise)
+    assert np.array_equal(cells.initial(coins), noise)
     assert sum(size for _, size in coins.asked) == count
     assert all(weights == cells.law.weights.tolist() for weights, _ in coins.asked)
 
@@ -218,7 +218,7 @@ LAWS = [Law.flat(7, 1), Law.flat(263, 1), Law.biquadratic(37, 1), spike(2), spik
 @given(st.sampled_from(LAWS), st.integers(1, 5), st.integers(1, 6), st.integers(0, 10**6))
 def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups, size, seed):
     cells = ScaledCells(groups * size, law)
-    table = cells.born(SeededCoins(seed))
+    table = cells.initial(SeededCoins(seed))
     members = set(law.members.tolist())
     outside = [value not in members for value in table.tolist()]
     expected = [sum(outside[at * size : (at + 1) * size]) for at in range(groups)]

@@ -290,9 +290,9 @@ def test_a_plan_says_what_it_answers_and_in_what(order):
     assert plan.question == f"how much {what} of all users add up to?"
     assert plan.unit == ["added up over users", "squares added up over users"][order - 1]
     assert plan.truth(plan.name, np.array([1, -2, 3]), None) == [2, 14][order - 1]
-    assert plan.alike(-1.0)[0] == 0
-    assert plan.alike(100.0) == (10 if order == 1 else 1, 10)
-    assert moment(order=order, bound=1).plan.alike(9.0) == (9, 1)
+    assert plan.synthetic_users(-1.0)[0] == 0
+    assert plan.synthetic_users(100.0) == (10 if order == 1 else 1, 10)
+    assert moment(order=order, bound=1).plan.synthetic_users(9.0) == (9, 1)
     assert plan.limit == plan.largest == plan.planned[1] == plan.expected[1]
     assert plan.planned[0] == plan.expected[0]
 

@@ -167,7 +167,7 @@ def test_what_is_public_cannot_be_changed():
 @pytest.mark.parametrize("place", ["told", "known"])
 def test_a_table_of_steps_is_none_if_a_number_of_either_kind_is_none(place):
     cells = pp.RunningCount(horizon=16, bound=1, epsilon=1).plan.table
-    table = cells.born(SeededCoins(1))
+    table = cells.initial(SeededCoins(1))
     assert cells.is_table(table)
     _, told, known = cells._parts(table)
     numbers = {"told": told, "known": known}[place]
@@ -178,7 +178,7 @@ def test_a_table_of_steps_is_none_if_a_number_of_either_kind_is_none(place):
 def test_where_a_tree_began_is_read_whatever_else_is_damaged():
     cells = pp.RunningCount(horizon=16, bound=1, epsilon=1).plan.table
     for damaged in (0, 1):
-        table = cells.born(SeededCoins(1))
+        table = cells.initial(SeededCoins(1))
         known = cells._parts(table)[2]
         known[:2] = 3
         known[damaged] = np.nan

@@ -49,7 +49,7 @@ def batches(draw):
 def test_each_row_toggles_its_cell_and_no_other(batch, seed):
     cells, slots, deltas = batch
     parities, bits = ParityCells(cells, Fraction(1)), random_bits(seed, cells)
-    table = parities.born(GivenCoins(bits))
+    table = parities.initial(GivenCoins(bits))
     given_deltas = None if deltas is None else np.array(deltas, np.int64)
     halves = np.array_split(np.array(slots, np.int64), 2)
     parities.update(table, halves, given_deltas, 0, NO_COINS)
@@ -61,7 +61,7 @@ def test_each_row_toggles_its_cell_and_no_other(batch, seed):
 @pytest.mark.parametrize("cells", SIZES)
 def test_birth_and_an_announced_intrusion_draw_the_same_coin_for_each_cell(cells):
     parities, coins = ParityCells(cells, Fraction(1)), GivenCoins(random_bits(1, cells))
-    table, noise = parities.born(coins), parities.fresh_noise(coins)
+    table, noise = parities.initial(coins), parities.fresh_noise(coins)
     assert coins.asked == 2 * [(1 - randomised_response(Fraction(1)), cells)]
     assert table.nbytes == parities.nbytes == math.ceil(cells / 8)
     assert parities.ones(table).tolist() == coins.bits.tolist()

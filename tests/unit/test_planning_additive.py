@@ -43,7 +43,7 @@ def test_a_clip_hides_no_more_than_is_said():
     rng, coins, clip = np.random.default_rng(3), SeededCoins(3), 20
     hidden = []
     for _ in range(400):
-        table = coins.discrete_laplace(reach.born(budget), cells)
+        table = coins.discrete_laplace(reach.initial(budget), cells)
         signs = rng.choice([-1, 1], len(states))
         np.add.at(table, rng.integers(cells, size=len(states)), signs * states)
         hidden.append(np.maximum(table.astype(float) ** 2 - clip**2, 0).sum())

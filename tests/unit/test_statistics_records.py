@@ -14,9 +14,9 @@ from panprivacy.statistics.records import (
     Sizes,
     flag,
     flag_or,
+    integer,
     learned_users,
     users,
-    whole,
 )
 from panprivacy.tables.planning.learning import LearnedRange
 
@@ -24,14 +24,14 @@ from panprivacy.tables.planning.learning import LearnedRange
 class Made(Sizes, frozen=True, tag="made"):
     """All that may be said."""
 
-    bound: Annotated[int, whole("the bound", 9, example=3)]
-    least: Annotated[int, whole("from 0 on", 5, 0)] = 0
+    bound: Annotated[int, integer("the bound", 9, example=3)]
+    least: Annotated[int, integer("from 0 on", 5, 0)] = 0
     signed: Annotated[bool, flag("below 0")] = False
     strict: Annotated[bool | str, flag_or("strict", "deletions")] = False
     most: Annotated[object, users("at most", 100)] = None
     expected: Annotated[object, learned_users("who comes", "1:10")] = None
-    memory: Annotated[int | None, whole("bytes")] = None
-    cells: Annotated[int | None, whole("cells")] = None
+    memory: Annotated[int | None, integer("bytes")] = None
+    cells: Annotated[int | None, integer("cells")] = None
 
 
 class Nothing(Query, frozen=True):

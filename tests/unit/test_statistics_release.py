@@ -156,8 +156,8 @@ class TestRelease:
 
     def test_shares_are_shown_with_digits_and_no_upper_end_as_infinite(self):
         share = dataclasses.replace(ANSWER, value=0.5, low=0.25, high=1.0, unit="share of all")
-        assert share.shown() == ("0.5000", "0.2500", "1.0000")
-        assert dataclasses.replace(ANSWER, high=math.inf).shown()[2] == "inf"
+        assert share.formatted() == ("0.5000", "0.2500", "1.0000")
+        assert dataclasses.replace(ANSWER, high=math.inf).formatted()[2] == "inf"
 
     def test_its_columns_are_those_of_every_table(self):
         row = ANSWER.to_dict()

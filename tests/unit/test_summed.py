@@ -29,7 +29,7 @@ class Asked:
 
 def test_a_table_is_born_with_noise_of_the_scale():
     cells, coins = Added(3, Fraction(7, 2)), Asked()
-    assert cells.born(coins).tolist() == [0, 1, 2]
+    assert cells.initial(coins).tolist() == [0, 1, 2]
     assert coins.asked == (Fraction(7, 2), 3)
     assert cells.nbytes == 3 * 8 == np.zeros(3, cells.dtype).nbytes
 
@@ -41,7 +41,7 @@ def test_a_table_has_as_many_cells():
 
 def test_what_is_shown_is_a_copy():
     table = np.array([-5, 2**62, 0])
-    shown = Added(3, Fraction(1)).shown(table)
+    shown = Added(3, Fraction(1)).picture_values(table)
     assert shown.tolist() == table.tolist()
     assert not np.shares_memory(shown, table)
 

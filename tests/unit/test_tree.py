@@ -19,7 +19,7 @@ from tests.unit.test_counters import ONE
 def test_a_step_that_ends_many_nodes_has_room_for_all_that_leaves():
     """Without noise at closing, far more leaves than is drawn."""
     tree = shapes.even_tree(1 << 12, ONE, 1, pan_private=False)
-    memory = tree.born(Silent())
+    memory = tree.initial(Silent())
     tree.run(memory, np.ones(4_095, np.int64), Silent())
     answers = tree.run(memory, np.ones(1, np.int64), Silent())
     assert answers.released.tolist() == [1 << level for level in range(12)]
@@ -43,7 +43,7 @@ def test_an_interrupt_of_the_kernel_of_a_tree_changes_nothing(monkeypatch):
     """It is seen once the kernel has returned: a tick that did not follow would leave open nodes
     without noise."""
     mechanism, coins = shapes.mixed_radix(9, ONE, open_steps=True), BreakableCoins(2)
-    memory = mechanism.born(coins)
+    memory = mechanism.initial(coins)
     before = memory.cells.copy(), memory.told.copy()
     advance = tree.advance
 
@@ -61,6 +61,6 @@ def test_an_interrupt_of_the_kernel_of_a_tree_changes_nothing(monkeypatch):
 
 def test_a_delayed_count_begins_with_nothing_but_its_noise():
     mechanism = Delayed(horizon=1_000, epsilon=Fraction(1), delta=Fraction(1, 10**9))
-    memory = mechanism.born(SeededCoins(1))
+    memory = mechanism.initial(SeededCoins(1))
     told = [0.0, mechanism.updates, *laplace_cumulants(float(mechanism.scales[0]))]
     assert (memory.told.tolist(), memory.tick) == (told, 0)

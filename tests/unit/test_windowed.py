@@ -358,17 +358,17 @@ class TestState:
 def test_a_window_is_whole_if_one_process_has_counted_it_from_its_start():
     clock = Clock()
     daily = windowed(clock)
-    assert not daily.whole  # it began at nine
+    assert not daily.is_complete  # it began at nine
     clock.now = MONDAY + DAY
     daily.advance()
-    assert daily.whole
+    assert daily.is_complete
     again = windowed(clock)
-    assert again.whole
+    assert again.is_complete
     again.resume(daily.state())
-    assert not again.whole
+    assert not again.is_complete
     clock.now += DAY
     again.advance()
-    assert again.whole
+    assert again.is_complete
 
 
 def test_a_statistic_in_place_of_what_makes_it_is_refused():

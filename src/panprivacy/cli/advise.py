@@ -17,7 +17,7 @@ import typer
 from panprivacy.errors import InputError, NoiseError, PlanError
 from panprivacy.ground.parsing import format_duration, parse_duration, parse_integer
 from panprivacy.ground.validation import positive_fraction, positive_integer
-from panprivacy.privacy.guarantee import Guarantee, shown
+from panprivacy.privacy.guarantee import Guarantee, format_rounded_up
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.composites.windowed import LONGEST
 from panprivacy.statistics.notes import format_number, percent
@@ -92,7 +92,7 @@ class Recommendation:
         """The command that counts it, for a log of nginx or Apache on standard input."""
         return (
             f"panprivacy run - --format combined {self.reads}\\\n"
-            f"    --stat {self.stat} --epsilon {shown(self.epsilon)} "
+            f"    --stat {self.stat} --epsilon {format_rounded_up(self.epsilon)} "
             f"--window {format_duration(self.window)}"
         )
 

@@ -19,7 +19,7 @@ from panprivacy.cli.sections import PLAIN, InSections, OnceEach
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_integer
 from panprivacy.ground.validation import positive_fraction
-from panprivacy.privacy.guarantee import float_above, shown
+from panprivacy.privacy.guarantee import float_above, format_rounded_up
 from panprivacy.statistics.notes import format_number
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _print_text(found: Simulated, promise: Promise, population: DevicePopulation
     pairs = zip(found.answers.items(), found.truths, found.deviations, strict=True)
     for (name, one), true, typical in pairs:
         if one is not None:
-            value, low, high = one.shown()
+            value, low, high = one.formatted()
             numbers = (format_number(each, one.unit) for each in (true, one.value - true, typical))
             table.add_row(str(name), value, f"{low} to {high}", *numbers)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
@@ -186,8 +186,9 @@ def _summary(promise: Promise, population: DevicePopulation) -> Iterator[str]:
     least = _error_without_ciphertexts(population, promise)
     yield (
         f"Devices without ciphertexts, whose memory hides each event at epsilon "
-        f"{shown(promise.epsilon)} after each of {population.ticks:,} ticks: no unbiased count "
-        f"of those with an event errs by less than {least:,.0f}, even if none has two."
+        f"{format_rounded_up(promise.epsilon)} after each of {population.ticks:,} ticks: "
+        f"no unbiased count of those with an event errs by less than {least:,.0f}, "
+        f"even if none has two."
     )
 
 

@@ -176,7 +176,7 @@ def _check_new(files: Sequence[Path], merger: Merger, merged: int | None, identi
     """Check that no contribution is a copy of one that was merged before."""
     if merged is None:
         return
-    known = set(_whole_lines(merged).split())
+    known = set(_complete_lines(merged).split())
     for file, ids in zip(files, merger.ids, strict=True):
         if any(one.encode() in known for one in ids):
             message = f"{file} is a copy of a contribution that {_WAS_MERGED}; its answer is in "
@@ -184,7 +184,7 @@ def _check_new(files: Sequence[Path], merger: Merger, merged: int | None, identi
             raise InputError(message)
 
 
-def _whole_lines(merged: int) -> bytes:
+def _complete_lines(merged: int) -> bytes:
     """Return the list, without a last line that a crash has cut: it spent nothing."""
     data = os.pread(merged, os.fstat(merged).st_size, 0)
     return data[: data.rfind(b"\n") + 1]
@@ -199,7 +199,7 @@ def _spend(files: Sequence[Path], merger: Merger, merged: int | None, answer: st
         merged: the open list; None if there is none.
         answer: the answer as JSON; it is public once this returns.
     """
-    before = 0 if merged is None else len(_whole_lines(merged))
+    before = 0 if merged is None else len(_complete_lines(merged))
     try:
         if merged is not None:
             os.ftruncate(merged, before)

@@ -118,7 +118,7 @@ def print_text(printed: Printed) -> None:
     listed = printed.answers.answers(_MOST_ROWS)
     for name, one in listed.items():
         group = [str(name.group)] if grouped else []
-        value, low, high = one.shown() if one else ("lost", "", "")
+        value, low, high = one.formatted() if one else ("lost", "", "")
         truth = [format_number(truths[name], one.unit)] if one and name in truths else []
         table.add_row(_title(name), *group, value, f"{low} to {high}" if one else "", *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
@@ -173,7 +173,7 @@ def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
         number, error = (
             format_number(each, one.unit) for each in (one.estimate, one.standard_error)
         )
-        if number != one.shown()[0]:
+        if number != one.formatted()[0]:
             group = "" if name.group is None else f" of {name.group}"
             cut.append(f"{_title(name)}{group} {number} (standard error {error})")
     if cut:

@@ -19,7 +19,13 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_integer
 from panprivacy.ground.validation import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.intake.programs.counting import make_moving
-from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, shown, warn_if_weak
+from panprivacy.privacy.guarantee import (
+    DAY_SECONDS,
+    Guarantee,
+    PrivacyLoss,
+    format_rounded_up,
+    warn_if_weak,
+)
 from panprivacy.statistics.alternatives import Alternatives
 from panprivacy.statistics.composites.moving import Continual
 from panprivacy.statistics.contribution import Form
@@ -129,7 +135,7 @@ def _print_reached(reached: Plan, confidence: float) -> None:
     typer.echo(
         f"{reached.table.nbytes:,} bytes of table reach an error of "
         f"±{reached.relative_margin(confidence):.3g} of {reached.measure} with confidence "
-        f"{confidence:g} at epsilon {shown(reached.request.epsilon)}"
+        f"{confidence:g} at epsilon {format_rounded_up(reached.request.epsilon)}"
     )
 
 
@@ -170,8 +176,11 @@ def _print_shards(best: Plan, shards: int, confidence: float) -> None:
         cost = str(promise)
         if form == "cells":
             further = PrivacyLoss(best.additional_loss(form))
-            cost += f", and {shown(further.epsilon)} more for each further shard of a user: "
-            cost += f"{shown((promise + further.times(shards - 1)).epsilon)} in all of them"
+            more = format_rounded_up(further.epsilon)
+            cost += f", and {more} more for each further shard of a user: "
+            cost += (
+                f"{format_rounded_up((promise + further.times(shards - 1)).epsilon)} in all of them"
+            )
         errs = f"errs {times:.2g} times as much{_strays(best, confidence, times)}"
         typer.echo(f"{shards} shards, {how}: {cost}; {errs}")
     typer.echo("who opens a contribution has seen the memory of its shard: that is the look")
@@ -217,7 +226,7 @@ def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> 
         f"with --moves {threshold:,g}: {updates:,} answers where it has moved by so much, which "
         f"reach {_format_numbers([updates * threshold], unit)} {unit}, and one at the end"
     )
-    delta = shown(counting.guarantee.delta, 3)
+    delta = format_rounded_up(counting.guarantee.delta, 3)
     stands = _format_numbers(
         [counting.absolute_margin(confidence, truth) for truth in places], unit
     )
@@ -242,7 +251,7 @@ def _print_table(
         table.add_column(name, justify="right")
     for row in (loss * factor for factor in _FACTORS):
         cells = (_cell(search, row, nbytes, confidence) for nbytes in memories)
-        table.add_row(shown(row), *cells)
+        table.add_row(format_rounded_up(row), *cells)
     Console(width=120, highlight=False).print(table)
 
 
@@ -258,13 +267,14 @@ def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
     ways = []
     looser = search.smallest_epsilon(None, reaches)
     if looser is not None:
-        ways.append(f"--epsilon {shown(looser.request.epsilon)}")
+        ways.append(f"--epsilon {format_rounded_up(looser.request.epsilon)}")
     people = _people(search, loss, reaches)
     if people is not None:
         ways.append(f"a window long enough for {people}")
     advice = " or ".join(ways) or "only a larger problem"
     typer.echo(
-        f"at epsilon {shown(loss)} answers are noise: {advice} would do, for {percent(_OF_USE)}"
+        f"at epsilon {format_rounded_up(loss)} answers are noise: {advice} would do, "
+        f"for {percent(_OF_USE)}"
     )
 
 
@@ -274,7 +284,9 @@ def _print_people(search: Alternatives, loss: Fraction, confidence: float) -> No
         rows = errors_by_people(search, loss, confidence)
     except PlanError:  # of the memory or the epsilon, which the table above shows
         return
-    typer.echo(f"at epsilon {shown(loss)}, for a plan of exactly so many people in a window:")
+    typer.echo(
+        f"at epsilon {format_rounded_up(loss)}, for a plan of exactly so many people in a window:"
+    )
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     table.add_column(justify="right")
@@ -302,7 +314,7 @@ def _people(search: Alternatives, loss: Fraction, reaches: Callable[[Plan], bool
 
 def _print_intrusions(errors: list[str], loss: Fraction) -> None:
     """Print errors by the number of announced intrusions that epsilon covers, all of them made."""
-    typer.echo(f"at epsilon {shown(loss)}, by how many announced intrusions it covers:")
+    typer.echo(f"at epsilon {format_rounded_up(loss)}, by how many announced intrusions it covers:")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     for covered, error in enumerate(errors):

@@ -244,7 +244,7 @@ class Releases:
             return counting.release(confidence=self._config.confidence), None
         began, ends = self.windowed.began, self.windowed.ends
         known = self.completeness.holds(began)
-        complete = self.windowed.whole and ends <= self._now() and known
+        complete = self.windowed.is_complete and ends <= self._now() and known
         sealed = self._contributions.sealed(counting, complete=complete)
         return counting.internals.releasing.lost(), sealed
 

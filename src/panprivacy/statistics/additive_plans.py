@@ -10,7 +10,7 @@ from panprivacy.ground.parsing import parse_users
 from panprivacy.ground.validation import MOST_BYTES, expected_range
 from panprivacy.statistics.count_plan import CountPlan, CountReading
 from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.records import custom_field, whole
+from panprivacy.statistics.records import custom_field, integer
 from panprivacy.tables.addressing import Independent
 from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.decoders.quadratic import CellNoise
@@ -25,21 +25,21 @@ _MOST_CELLS = 1 << 27
 
 Bound = Annotated[
     int,
-    whole("the largest state of a user, on which privacy rests; the error is proportional to it",
+    integer("the largest state of a user, on which privacy rests; the error is proportional to it",
           MOST_BOUND, example=20),
 ]  # fmt: skip
 """Of states."""
 
 SumMemory = Annotated[
     int | None,
-    whole("most bytes of cells, in place of cells; 1 MiB unless told", MOST_BYTES,
+    integer("most bytes of cells, in place of cells; 1 MiB unless told", MOST_BYTES,
           example=1_048_576),
 ]  # fmt: skip
 """Of cells, where the plan does not choose."""
 
 Clip = Annotated[
     int | None,
-    whole("cells are cut to ±N and one noised sum leaves; 0 for noise on every cell; what errs "
+    integer("cells are cut to ±N and one noised sum leaves; 0 for noise on every cell; what errs "
           "less unless told", 1 << 40, 0, example=0),
 ]  # fmt: skip
 """Which of two forms a release has."""
@@ -58,7 +58,7 @@ def answers(says: str) -> Any:
 
 def cells_of(says: str) -> Any:
     """A field that is a number of cells."""
-    return whole(says, _MOST_CELLS, example=65_536)
+    return integer(says, _MOST_CELLS, example=65_536)
 
 
 def most_cells(memory: int | None, tables: int) -> int:
@@ -168,7 +168,7 @@ class AdditivePlan(CountPlan):
         if self.clip:
             message = "the clip is made for the noise of one table: say clip=0 to add up cells"
             raise PlanError(message)
-        return self.joined(query, epoch, tables)
+        return self.joint_reading(query, epoch, tables)
 
     @property
     def limit(self) -> float:

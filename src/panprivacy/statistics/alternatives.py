@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.guarantee import shown
+from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Sizes
@@ -41,7 +41,7 @@ class Ways:
 
     def __str__(self) -> str:
         ways = [] if self.memory is None else [f"a memory of {self.memory:,} bytes"]
-        ways += [] if self.epsilon is None else [f"epsilon {shown(self.epsilon)}"]
+        ways += [] if self.epsilon is None else [f"epsilon {format_rounded_up(self.epsilon)}"]
         return f"{' or '.join(ways)} would do" if ways else "only a larger problem would do"
 
 
@@ -106,7 +106,7 @@ class Alternatives:
 
     def refuse(self, epsilon: Fraction | None, memory: int, reaches: Reaches) -> Plan:
         """Raise, saying what would reach the target."""
-        at_epsilon = "" if epsilon is None else f" at epsilon {shown(epsilon)}"
+        at_epsilon = "" if epsilon is None else f" at epsilon {format_rounded_up(epsilon)}"
         ways = self.ways_to(EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
         message = f"no plan of up to {memory:,} bytes reaches this error{at_epsilon}; {ways}"
         raise PlanError(message)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.ground.validation import MOST_BYTES
-from panprivacy.statistics.records import MOST, whole
+from panprivacy.statistics.records import MOST, integer
 from panprivacy.tables.addressing import MAX_UNIVERSE
 
-_IDS = whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
+_IDS = integer("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
 
 Universe = Annotated[int, _IDS]
 """Of users whose ids are their numbers."""
@@ -18,20 +18,20 @@ PerhapsUniverse = Annotated[int | None, _IDS]
 
 CounterCells = Annotated[
     int | None,
-    whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
+    integer("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
 ]
 """How many, where the plan does not choose."""
 
 CounterMemory = Annotated[
     int | None,
-    whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES,
+    integer("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES,
           example=67_108_864),
 ]  # fmt: skip
 """Of counters, where the plan does not choose."""
 
 Below = Annotated[
     int | None,
-    whole("states down to -N do not count, whatever that costs; 0 where there are none below 0; "
+    integer("states down to -N do not count, whatever that costs; 0 where there are none below 0; "
           "unless told, as far as costs at most 5 % of the error", MOST, 0, example=5),
 ]  # fmt: skip
 """How far below 0 there is room, where a threshold is asked for."""

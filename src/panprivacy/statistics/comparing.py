@@ -10,7 +10,7 @@ from msgspec import structs
 
 from panprivacy.errors import LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.ground.validation import positive_integer
-from panprivacy.privacy.guarantee import shown
+from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.statistic import Statistic
@@ -129,7 +129,7 @@ class Comparisons:
         wanted = " or ".join(ways) or "more epsilon, fewer updates or a smaller bound"
         return (
             f"{self._statistic.entry.name} cannot be read in a comparison, which has epsilon "
-            f"{shown(self.epsilon)}: make it with {wanted}"
+            f"{format_rounded_up(self.epsilon)}: make it with {wanted}"
         )
 
     def _enough_epsilon(self) -> int | None:

@@ -54,7 +54,7 @@ class CountPlan(Plan):
     def joint_model(self, epoch: int, tables: int) -> Model:  # noqa: ARG002
         """Return the estimate model of counts of several tables of disjoint users.
 
-        They are added up, or side by side where the plan says `apart`.
+        They are added up, or side by side where the plan says `reads_separately`.
 
         Raises:
             PlanError: no answer about all of them follows.
@@ -62,7 +62,7 @@ class CountPlan(Plan):
         message = "it cannot be merged: let each shard release, and add up their answers"
         raise PlanError(message)
 
-    def joined(self, query: object, epoch: int, tables: int) -> CountReading:
+    def joint_reading(self, query: object, epoch: int, tables: int) -> CountReading:
         """Return the reading of counts of several tables."""
         self.joint_model(epoch, tables)  # refuses, before anything is paid for
         return replace(self.reading(query, epoch), tables=tables)
@@ -166,11 +166,11 @@ class CountPlan(Plan):
     def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """Users in one state, as many as the answer says; none if it is lost."""
         answer = sum(one.value for one in answers.values() if one is not None)
-        users, state = self.alike(answer)
+        users, state = self.synthetic_users(answer)
         most = MOST_MADE_UP if self.numbered is None else min(self.numbered, MOST_MADE_UP)
         return np.full(min(round(users), most), state)
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return the synthetic population of an answer: the number of users, and their state."""
         return answer, 1
 

@@ -11,7 +11,7 @@ from panprivacy.errors import InputError
 from panprivacy.tables.cells.protocol import Deltas
 
 
-def joined_deltas(batches: Sequence[tuple[int, Deltas | None]]) -> Deltas | None:
+def concatenated_deltas(batches: Sequence[tuple[int, Deltas | None]]) -> Deltas | None:
     """One for each row; None if no batch has any.
 
     Args:

@@ -113,7 +113,7 @@ class Tabular(Framed):
         several = len({name.statistic for name in found}) > 1
         for name, one in found.items():
             group = "" if name.group is None else str(name.group)
-            numbers = ("lost", "", "") if one is None else one.shown()
+            numbers = ("lost", "", "") if one is None else one.formatted()
             note = (one and one.note) or ""
             yield name.statistic if several else "", str(name), group, *numbers, note
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from panprivacy.errors import InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.ground.validation import proportion
 from panprivacy.privacy.coins import Coins, SystemCoins
-from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss, shown
+from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss, format_rounded_up
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.contribution import ContributionPart, read_parts
 from panprivacy.statistics.explain.description import Description, describe
@@ -127,10 +127,11 @@ class Merger:
     def guarantee(self) -> Guarantee:
         """Privacy guarantee of each user of one shard."""
         each = self._distinct_parts
-        further = PrivacyLoss.total(one.further for one in each)
+        further = PrivacyLoss.total(one.further_loss for one in each)
         promise = Guarantee.of_all(one.guarantee for one in each)
+        cost = format_rounded_up(further.epsilon)
         return promise.contributed("a contribution is the look at its shard").on_condition(
-            f"a user is in one contribution; each further one costs {shown(further.epsilon)}"
+            f"a user is in one contribution; each further one costs {cost}"
         )
 
     @property
@@ -259,7 +260,7 @@ class _Merged:
         return promise if groups is None else promise.in_groups(groups)
 
     @property
-    def further(self) -> PrivacyLoss:
+    def further_loss(self) -> PrivacyLoss:
         """The loss of a user of one more shard there, at most."""
         further = PrivacyLoss(self.described.plan.additional_loss(self.told.form))
         return further.times(self.told.per_user or 1)
@@ -299,7 +300,7 @@ class _Merged:
         if sliced and plan.publishes_cells:
             tables = zip(*(np.split(one, plan.runs) for one in each), strict=True)
             return np.concatenate([of_one for slices in tables for of_one in slices])
-        if plan.apart and not sliced:
+        if plan.reads_separately and not sliced:
             return np.concatenate(each)
         sums: NDArray[np.int64] = np.sum(each, axis=0)
         return sums

@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.guarantee import DAY_SECONDS, Guarantee, PrivacyLoss, shown, unseen_count
+from panprivacy.privacy.guarantee import (
+    DAY_SECONDS,
+    Guarantee,
+    PrivacyLoss,
+    format_rounded_up,
+    unseen_count,
+)
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.notes import format_number, percent
@@ -185,7 +191,7 @@ class Plan(ABC):
             PlanError: the query cannot be answered.
         """
 
-    def joined(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
+    def joint_reading(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
         """Return the reading of sums of several tables of disjoint users, each with its own key.
 
         Raises:
@@ -194,7 +200,7 @@ class Plan(ABC):
         message = "it cannot be merged: let each shard release, and add up their answers"
         raise PlanError(message)
 
-    apart: ClassVar[bool] = False
+    reads_separately: ClassVar[bool] = False
     """Whether the sums of several tables leave side by side, and are not added up."""
 
     def summed(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
@@ -212,7 +218,7 @@ class Plan(ABC):
         Raises:
             PlanError: no answer follows from them.
         """
-        join = self.joined if form == "sums" else self.summed
+        join = self.joint_reading if form == "sums" else self.summed
         return join(query, epoch, tables)
 
     publishes_cells: ClassVar[bool] = False
@@ -412,8 +418,8 @@ class Plan(ABC):
         releases = self.request.releases
         return (
             f"{self.question}: {self.table.nbytes:,} bytes at epsilon "
-            f"{shown(self.request.epsilon)} for {releases:,} release{'s' * (releases > 1)}"
-            f"{kept}{where * bool(self.error_points)}"
+            f"{format_rounded_up(self.request.epsilon)} for {releases:,} "
+            f"release{'s' * (releases > 1)}{kept}{where * bool(self.error_points)}"
         )
 
     @abstractmethod
@@ -446,7 +452,7 @@ class Plan(ABC):
         """The number of possible users, whose ids are their numbers; None for any ids."""
         return getattr(self, "universe", None)
 
-    def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def picture_values(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the values of cells in a picture."""
         return cells
 

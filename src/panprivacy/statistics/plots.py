@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from panprivacy.errors import PlanError, install
-from panprivacy.privacy.guarantee import shown
+from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.statistics.notes import names_by_note, some_of
 
 _INK = "#1b3a57"
@@ -136,7 +136,7 @@ def _draw_intervals(axis: Any, answers: Sequence[Any]) -> tuple[float, float, li
 
 
 def _numbers(one: Any) -> str:
-    value, low, high = one.shown()
+    value, low, high = one.formatted()
     if math.isfinite(one.high):
         return (
             f"{value}  ({low} to {high})"
@@ -192,7 +192,7 @@ def _caption(
 ) -> None:
     """Write below the axes what the answers cost, and what to beware of; as wide as they are."""
     if promise is None:
-        most = shown(Fraction(max(one.epsilon for one in found.values())), 3)
+        most = format_rounded_up(Fraction(max(one.epsilon for one in found.values())), 3)
         promise = f"Privacy loss of the release: epsilon {most} at most, on top of the state's"
     lines = [f"{promise}."]
     for note, noted in names_by_note(found).items():

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.guarantee import Guarantee, Ledger, PrivacyLoss, shown
+from panprivacy.privacy.guarantee import Guarantee, Ledger, PrivacyLoss, format_rounded_up
 from panprivacy.statistics.internals import Internals, Resumable, Uncopied
 from panprivacy.statistics.release import Answer
 from panprivacy.tables.planning.learning import LearnedBound
@@ -114,7 +114,7 @@ class Private(Uncopied, ABC):
         self.internals.memory.forget()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} epsilon={shown(self.guarantee.epsilon)}>"
+        return f"<{type(self).__name__} epsilon={format_rounded_up(self.guarantee.epsilon)}>"
 
 
 Stateful = Private | Resumable

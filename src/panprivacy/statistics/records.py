@@ -70,9 +70,9 @@ class Field:
         return self.read(self.name, given)
 
 
-def whole(says: str, most: int = MOST, least: int = 1, *, example: int | None = None) -> Meta:
+def integer(says: str, most: int = MOST, least: int = 1, *, example: int | None = None) -> Meta:
     """A field that is a whole number from `least` to `most`."""
-    return custom_field(functools.partial(_whole, least, most), "N", says, example)
+    return custom_field(functools.partial(_integer, least, most), "N", says, example)
 
 
 def flag(says: str) -> Meta:
@@ -260,7 +260,7 @@ def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
     return Field(field.name, field.required, default, says, form, example, read, parse)
 
 
-def _whole(least: int, most: int, name: str, value: object) -> int:
+def _integer(least: int, most: int, name: str, value: object) -> int:
     if isinstance(value, float) and value.is_integer():  # 1e6 is meant as a whole number
         value = int(value)
     return whole_number(least, most, **{name: value})
@@ -286,10 +286,10 @@ def _learned_users(name: str, value: object) -> Users:
 def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
     """One bound, or the smallest that windows may have and that of the first."""
     if not _is_learned(value):
-        return _whole(1, most, name, value)
+        return _integer(1, most, name, value)
     given = LearnedBound.parse(value, name) if isinstance(value, str) else value
     ends, widest = expected_range(given, name), min(most, MOST_LEARNED)
-    low, high = (_whole(1, widest, f"{name}=learn", end) for end in ends)
+    low, high = (_integer(1, widest, f"{name}=learn", end) for end in ends)
     return LearnedBound((low, high))
 
 

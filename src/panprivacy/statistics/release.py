@@ -165,11 +165,11 @@ class Release(Tabular):
         return format(self.value, form) if form else str(self)
 
     def __str__(self) -> str:
-        value, low, high = self.shown()
+        value, low, high = self.formatted()
         note = "" if self.note is None else f"; {self.note}"
         return f"{value} ({low} to {high}, {100 * self.confidence:g} %{note})"
 
-    def shown(self) -> tuple[str, str, str]:
+    def formatted(self) -> tuple[str, str, str]:
         """Value and ends for people: whole where they count users, with digits where a share."""
         value, low, high = (
             format_number(end, self.unit) for end in (self.value, self.low, self.high)

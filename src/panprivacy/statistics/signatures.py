@@ -63,7 +63,7 @@ def documented(text: str, sizes: type[Sizes], query: type[Query]) -> str:
     return "\n".join([*lines, "    "])
 
 
-def shown_sizes(sizes: Sizes) -> str:
+def format_sizes(sizes: Sizes) -> str:
     """Return the sizes as a constructor takes them, without those that are left out."""
     short = Repr()
     short.maxother = short.maxstring = _LONG

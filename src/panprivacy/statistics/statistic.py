@@ -19,7 +19,7 @@ from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Answer
-from panprivacy.statistics.signatures import documented, shown_sizes, signature_of
+from panprivacy.statistics.signatures import documented, format_sizes, signature_of
 from panprivacy.statistics.table.contributions import unknown
 from panprivacy.statistics.table.internals import TableInternals
 from panprivacy.statistics.table.memory import TableMemory
@@ -224,5 +224,5 @@ class Statistic(Private, Generic[P, A]):
             if kept
             else "wiped"
         )
-        sizes = shown_sizes(memory.sizes)
+        sizes = format_sizes(memory.sizes)
         return f"<{type(self).__name__} {sizes}epsilon={float(asked.epsilon):g}: {left}>"

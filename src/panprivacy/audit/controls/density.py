@@ -40,7 +40,7 @@ class PrintedBits:
     ) -> None:
         self._coins, self._unit, self._scale = coins, unit, scale
         self._cells = RedrawnCells(2, CellLaws.of_bits(absent, present))
-        self._table = self._cells.born(coins)
+        self._table = self._cells.initial(coins)
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:
         """Redraw the bit of each user."""

@@ -57,7 +57,7 @@ class BatchBucket(NamedTuple):
             )
         return found
 
-    def joined(self, other: Self) -> Self:
+    def combined(self, other: Self) -> Self:
         """Return both together."""
         return self._replace(
             reports=self.reports + other.reports,

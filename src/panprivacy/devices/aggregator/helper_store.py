@@ -135,7 +135,7 @@ class HelperStore(SharesStore):
             else:
                 wrong = self._wrong(connection, opened)
             made = verdict(wrong)
-            batch = self._batch(task.batch).joined(made.added)
+            batch = self._batch(task.batch).combined(made.added)
             connection.execute(update(_HELPER_TASK).values(batch=bytes(batch)))
             row = {"name": job, "request": request, "response": made.response}
             connection.execute(insert(_JOBS), row)

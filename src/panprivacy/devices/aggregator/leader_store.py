@@ -178,7 +178,7 @@ class LeaderStore(SharesStore):
             over = update(_REPORTS).where(mine).values(report=None, job=None, shares=None)
             ended = connection.execute(over)
             if ended.rowcount:
-                batch = self._batch(task.batch).joined(added)
+                batch = self._batch(task.batch).combined(added)
                 connection.execute(update(_LEADER_TASK).values(batch=bytes(batch)))
 
     def close(self) -> bool:

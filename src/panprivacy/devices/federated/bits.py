@@ -41,14 +41,14 @@ class Reporting(NamedTuple):
     absent: Fraction
 
     @property
-    def kept(self) -> Fraction:
+    def keep_probability(self) -> Fraction:
         """The probability that a bit is reported as it is."""
         return self.present - self.absent
 
     @property
     def fresh(self) -> Fraction:
         """The probability that one that is not is 1."""
-        return self.absent / (1 - self.kept)
+        return self.absent / (1 - self.keep_probability)
 
     def others(self, devices: int, ones: Range) -> Distribution:
         """Return the law of the contribution of other devices to a sum, except those in a range.
@@ -67,7 +67,7 @@ class Reporting(NamedTuple):
         """Report encrypted bits: as many coins and encryptions whatever they are."""
         size = encryption.entry_bytes
         bits = entries(row, size)
-        kept = coins.bernoulli(self.kept, len(bits))
+        kept = coins.bernoulli(self.keep_probability, len(bits))
         fresh = coins.bernoulli(self.fresh, len(bits))
         try:
             drawn = entries(encryption.encrypt(fresh.tolist(), coins), size)
@@ -78,7 +78,7 @@ class Reporting(NamedTuple):
 
     def plain(self, bits: NDArray[np.bool_], coins: Coins) -> NDArray[np.int64]:
         """Report bits that are not encrypted, by the same law."""
-        kept = coins.bernoulli(self.kept, bits.size).reshape(bits.shape)
+        kept = coins.bernoulli(self.keep_probability, bits.size).reshape(bits.shape)
         fresh = coins.bernoulli(self.fresh, bits.size).reshape(bits.shape)
         return np.where(kept, bits, fresh).astype(np.int64)
 
@@ -90,7 +90,7 @@ class Reporting(NamedTuple):
         probability above `(1 - confidence) / 2`: its coverage is at least the confidence.
         """
         share = (1 - confidence) / 2
-        value = (ones - reports * self.absent) / self.kept
+        value = (ones - reports * self.absent) / self.keep_probability
         low = _first(reports, lambda bits: self._sum(bits, reports).above(ones) > share)
         lacking = _first(
             reports, lambda lacks: self._sum(reports - lacks, reports).below(ones) > share
@@ -99,11 +99,11 @@ class Reporting(NamedTuple):
 
     def measured(self, ones: int, reports: int) -> tuple[float, float]:
         """Return the estimate before it is cut, and its standard error at the estimate."""
-        value = float((ones - reports * self.absent) / self.kept)
+        value = float((ones - reports * self.absent) / self.keep_probability)
         bits = min(max(value, 0.0), float(reports))
         present, absent = (float(one * (1 - one)) for one in (self.present, self.absent))
         variance = bits * present + (reports - bits) * absent
-        return value, math.sqrt(variance) / float(self.kept)
+        return value, math.sqrt(variance) / float(self.keep_probability)
 
     def _sum(self, bits: int, reports: int) -> Distribution:
         """Return the law of the number of reported ones, for a number of bits that are 1."""

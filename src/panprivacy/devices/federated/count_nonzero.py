@@ -69,7 +69,7 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
         """Number of encrypted values in a report."""
         return 1
 
-    def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
+    def initial(self, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the initial row: no event."""
         return encryption.encrypt([0], coins)
 

@@ -88,7 +88,7 @@ class Device:
         The report has its id from here on: if an old file is put back, a second report has the
         same one, and the collector refuses it.
         """
-        row = self._task.kind.born(self._encryption, self._coins)
+        row = self._task.kind.initial(self._encryption, self._coins)
         name = self._coins.key(REPORT_ID_BYTES)
         return self._stored(DeviceState(self._task.digest, done=False, tick=0, name=name, row=row))
 

@@ -22,7 +22,7 @@ from panprivacy.devices.federated.bits import Reporting
 from panprivacy.devices.federated.distributions import bernoulli, hockey_stick
 from panprivacy.devices.federated.kind import Counts, Decryption, Kind, readable_bits
 from panprivacy.devices.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
-from panprivacy.devices.federated.rows import entries, joined
+from panprivacy.devices.federated.rows import entries, row_of
 from panprivacy.ground.validation import positive_integer
 from panprivacy.privacy.coins import Coins, SecretCoins
 from panprivacy.privacy.guarantee import randomised_response
@@ -83,7 +83,7 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
         """Number of encrypted values in a report."""
         return self.most + 1
 
-    def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
+    def initial(self, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the initial row: exactly 0 events, and 0 or more."""
         return encryption.encrypt([1, *[0] * self.most] * 2, coins)
 
@@ -91,12 +91,12 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
         """Return both rows moved up by one place: no longer 0 events, and still 0 or more."""
         exactly, at_least = self._halves(row, encryption)
         fresh = entries(encryption.encrypt([0, 1], coins), encryption.entry_bytes)
-        return joined(fresh[:1], exactly[:-1], fresh[1:], at_least[:-1])
+        return row_of(fresh[:1], exactly[:-1], fresh[1:], at_least[:-1])
 
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the bits, by optimised unary encoding."""
         exactly, at_least = self._halves(row, encryption)
-        return self.reporting.encrypted(joined(exactly[:-1], at_least[-1:]), encryption, coins)
+        return self.reporting.encrypted(row_of(exactly[:-1], at_least[-1:]), encryption, coins)
 
     def _halves(self, row: bytes, encryption: Encryption) -> tuple[list[bytes], list[bytes]]:
         both = entries(row, encryption.entry_bytes)

@@ -65,7 +65,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Number of encrypted values in a report."""
         raise NotImplementedError
 
-    def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
+    def initial(self, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the row of a device that has observed nothing."""
         raise NotImplementedError
 

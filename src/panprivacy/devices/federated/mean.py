@@ -21,7 +21,7 @@ import numpy as np
 from panprivacy.devices.federated.distributions import discrete_gaussian, gaussian_sum, hockey_stick
 from panprivacy.devices.federated.kind import Counts, Decryption, Kind
 from panprivacy.devices.federated.promise import Promise
-from panprivacy.devices.federated.rows import entries, joined
+from panprivacy.devices.federated.rows import entries, row_of
 from panprivacy.errors import PlanError
 from panprivacy.ground.validation import positive_integer
 from panprivacy.privacy.coins import Coins, SecretCoins
@@ -108,13 +108,13 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         """Number of encrypted values of a report."""
         return 1
 
-    def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
+    def initial(self, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the encrypted state without events."""
         return encryption.encrypt([0] * self.most, coins)
 
     def after_event(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the state after an event: all values are shifted up by one place."""
-        return joined([encryption.encrypt([1], coins)], entries(row, encryption.entry_bytes)[:-1])
+        return row_of([encryption.encrypt([1], coins)], entries(row, encryption.entry_bytes)[:-1])
 
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Return the encrypted number of events, up to `most`, with noise."""

@@ -25,6 +25,6 @@ def selected(choices: Iterable[int], zeros: Sequence[bytes], ones: Sequence[byte
     return b"".join(pair[choice] for choice, pair in zip(choices, pairs, strict=True))
 
 
-def joined(*parts: Sequence[bytes]) -> bytes:
+def row_of(*parts: Sequence[bytes]) -> bytes:
     """Return one row of several lists of entries."""
     return b"".join(b"".join(part) for part in parts)

@@ -24,7 +24,7 @@ from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.federated.embedding import PAYLOAD_BYTES, embed, extract
 from panprivacy.devices.federated.group import POINT_BYTES
 from panprivacy.devices.federated.joint import own_key, payload_keys
-from panprivacy.devices.federated.rows import CIPHERTEXT_BYTES, SHARED_BYTES, entries, joined
+from panprivacy.devices.federated.rows import CIPHERTEXT_BYTES, SHARED_BYTES, entries, row_of
 from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.devices.vdaf import Prio3Count
 from panprivacy.devices.vdaf.field64 import add
@@ -102,13 +102,13 @@ def split(row: bytes) -> tuple[bytes, bytes]:
         message = f"expected bytes, {SHARED_BYTES} for each bit: some are missing, or too many"
         raise InputError(message)
     halves = entries(row, SERVER_BYTES)
-    return joined(halves[::2]), joined(halves[1::2])
+    return row_of(halves[::2]), row_of(halves[1::2])
 
 
 def _woven(leader: bytes, helper: bytes) -> bytes:
     """Return the row that `split` splits so."""
     pairs = zip(entries(leader, SERVER_BYTES), entries(helper, SERVER_BYTES), strict=True)
-    return joined(*pairs)
+    return row_of(*pairs)
 
 
 class OpenedShare(NamedTuple):

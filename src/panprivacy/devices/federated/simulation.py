@@ -170,7 +170,7 @@ class _Fleet:
         self, kind: AnyKind, encryption: Encryption, devices: int, coins: SecretCoins
     ) -> None:
         self._kind, self._encryption, self._coins = kind, encryption, coins
-        self._rows = [kind.born(encryption, coins) for _ in range(devices)]
+        self._rows = [kind.initial(encryption, coins) for _ in range(devices)]
 
     def observe(self, bits: NDArray[np.uint8]) -> None:
         """End a tick, with an event on some devices."""
@@ -207,7 +207,7 @@ def local_deviations(kind: AnyKind, truths: Floats, devices: int) -> Floats:
         return np.array([math.sqrt(discrete_gaussian(kind.variance).variance / devices)])
     present, absent = map(float, kind.reporting)
     variances = truths * present * (1 - present) + (devices - truths) * absent * (1 - absent)
-    return np.asarray(np.sqrt(variances) / float(kind.reporting.kept), np.float64)
+    return np.asarray(np.sqrt(variances) / float(kind.reporting.keep_probability), np.float64)
 
 
 def _spread(some: int, among: int) -> NDArray[np.int64]:

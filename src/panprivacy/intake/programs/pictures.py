@@ -24,7 +24,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from panprivacy.privacy.coins import SystemCoins
-from panprivacy.privacy.guarantee import PrivacyLoss, shown
+from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
 from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
 from panprivacy.statistics.plots import nearest
@@ -72,7 +72,7 @@ def plot_answers(
     rows = figure.subfigures(len(statistics), 1, squeeze=False)[:, 0]
     for part, (label, statistic) in zip(rows, statistics.items(), strict=True):
         plan, row = statistic.plan, part.subplots(1, 3)
-        asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
+        asked = f"{label}: {plan.question} (epsilon {format_rounded_up(plan.request.epsilon)})"
         part.suptitle(textwrap.fill(asked, _WIDTH), x=0.01, ha="left", fontweight="bold")
         own = answers.where(statistic=label)
         _draw_answers(row[0], plan, own, truths or {})
@@ -113,7 +113,7 @@ def plot_steps(
             axis.set(xlim=(-2, 2))
         else:
             _draw_line(axis, told)
-        asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
+        asked = f"{label}: {plan.question} (epsilon {format_rounded_up(plan.request.epsilon)})"
         axis.set_title(textwrap.fill(asked, _WIDTH), loc="left", fontweight="bold")
         ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
         ends = [0, *filter(math.isfinite, ends)]
@@ -156,7 +156,9 @@ def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> 
         answers: the released answers, which determine the synthetic population.
     """
     odds = PrivacyLoss(min(plan.split.budget.state, Fraction(99))).odds or Fraction(0)
-    seized = f"this program, seized:\na cell changes odds {shown(odds, 3)} times at most"
+    seized = (
+        f"this program, seized:\na cell changes odds {format_rounded_up(odds, 3)} times at most"
+    )
     words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
     if plan.table.is_presence:
         exact, noisy = throw_away_cells(plan, answers)
@@ -209,10 +211,10 @@ def _throw_away(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArra
     coins, states = SystemCoins(), plan.made_up(answers.answers())
     users = _made_up_users(plan.numbered, len(states), coins)
     slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
-    table = plan.table.born(coins)
+    table = plan.table.initial(coins)
     plan.table.update(table, slots, None if plan.table.is_presence else states, 0, coins)
-    private = plan.shown(plan.table.shown(table))
-    ordinary = plan.shown(plan.table.without_noise(slots, states, coins))
+    private = plan.picture_values(plan.table.picture_values(table))
+    ordinary = plan.picture_values(plan.table.without_noise(slots, states, coins))
     if isinstance(plan.table, PairedCells):
         return plan.table.half(ordinary, 0), plan.table.half(private, 0)
     return ordinary, private
@@ -290,7 +292,7 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
             0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
             fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85},
         )  # fmt: skip
-    heading, low, _ = release.shown()
+    heading, low, _ = release.formatted()
     if math.isinf(release.high):
         heading += f" ({low} or more)"
     axis.set_title(heading, fontsize=16, color=_INK)

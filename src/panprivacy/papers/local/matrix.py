@@ -26,7 +26,7 @@ from panprivacy.papers.local.randomiser import (
     read_reports,
 )
 from panprivacy.privacy.coins import Coins
-from panprivacy.privacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds, shown
+from panprivacy.privacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds, format_rounded_up
 from panprivacy.privacy.noise import wipe
 
 MatrixColumn = tuple[Fraction, ...]
@@ -76,7 +76,7 @@ class MatrixRandomiser(Randomiser):
         if self.ratio > below:
             message = (
                 f"one report is {float(self.ratio):.6g} times as likely for one value as for "
-                f"another, and epsilon {shown(self.epsilon)} allows {float(below):.6g}"
+                f"another, and epsilon {format_rounded_up(self.epsilon)} allows {float(below):.6g}"
             )
             raise PlanError(message)
 

@@ -30,7 +30,7 @@ from panprivacy.papers.local.randomiser import (
 from panprivacy.papers.local.response import RandomisedResponse, ShareResponse
 from panprivacy.papers.local.unary import UnaryEncoding
 from panprivacy.privacy.coins import Coins, SystemCoins
-from panprivacy.privacy.guarantee import Epsilon, shown
+from panprivacy.privacy.guarantee import Epsilon, format_rounded_up
 
 Encode = Callable[[Any], ArrayLike]
 """Function from all records that a user may hold to a value for each record."""
@@ -166,8 +166,8 @@ class LROracle:
         before = np.unique(self._spent[asked])
         if any(self._sums[sum_] + cost > self._epsilon for sum_ in before):
             message = (
-                f"this costs epsilon {shown(cost)}, and somebody asked has less left of "
-                f"{shown(self._epsilon)}: nobody was asked"
+                f"this costs epsilon {format_rounded_up(cost)}, and somebody asked has less left "
+                f"of {format_rounded_up(self._epsilon)}: nobody was asked"
             )
             raise BudgetError(message)
         return before

@@ -70,7 +70,7 @@ class Kept:
         answers = -(-horizon // every)
         self.forest = Forest.planted(counters, answers, epsilon, open_steps=open_steps)
         self.horizon, self.every, self._coins = horizon, every, coins
-        self._memory = self.forest.born(coins)
+        self._memory = self.forest.initial(coins)
         self._before, self.last = (PublicAnswers(np.zeros(_SPREADS + counters)) for _ in range(2))
         self.start = self._open = 0
 
@@ -135,7 +135,7 @@ class Kept:
 
     def restart(self, tick: int) -> None:
         """Continue at a later step with a new memory, on top of the last answers."""
-        newborn = self.forest.born(self._coins)
+        newborn = self.forest.initial(self._coins)
         self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
         wipe(newborn.cells)
         self._memory.tick, self.start, self._open = 0, tick, 0

@@ -13,7 +13,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import positive_fraction, positive_integer
 from panprivacy.papers.online.kept import Kept
 from panprivacy.privacy.coins import Coins
-from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, shown
+from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, format_rounded_up
 from panprivacy.privacy.noise import wipe
 from panprivacy.tables.planning.request import LEAST_EPSILON, MOST_EPSILON
 
@@ -136,7 +136,7 @@ class Online(Stepped[Kept]):
         return numbers
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} n={self.n:,} epsilon={shown(self._epsilon)}>"
+        return f"<{type(self).__name__} n={self.n:,} epsilon={format_rounded_up(self._epsilon)}>"
 
 
 def sizes_of(n: object, horizon: object) -> tuple[int, int]:

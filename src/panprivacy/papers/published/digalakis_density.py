@@ -21,7 +21,7 @@ from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.records import Sizes, Whole, whole
+from panprivacy.statistics.records import Sizes, Whole, integer
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.planning.request import Request
@@ -38,7 +38,7 @@ class OptBernSizes(Sizes, frozen=True, tag="optbern-density"):
 
     universe: Universe
     cells: Annotated[
-        int | None, whole("users in the sample; all unless told", MAX_DIRECT_CELLS)
+        int | None, integer("users in the sample; all unless told", MAX_DIRECT_CELLS)
     ] = None
 
     def plan(self, request: Request) -> DensityPlan:
@@ -104,7 +104,7 @@ class PPDSSizes(Sizes, frozen=True, tag="ppds-density"):
     """The share of a universe that appeared, from a sample of ids, of a level fixed in advance."""
 
     universe: Universe
-    cells: Annotated[int, whole("ids that the sample has room for", MAX_DIRECT_CELLS)]
+    cells: Annotated[int, integer("ids that the sample has room for", MAX_DIRECT_CELLS)]
 
     def plan(self, request: Request) -> DensityPlan:
         """Return the plan for the lowest level at which the ids of any set of users fit."""
@@ -213,7 +213,7 @@ class ContinuousSizes(Sizes, frozen=True, tag="continuous-density"):
 
     universe: Universe
     cells: SampleSize = None
-    grid: Annotated[int, whole("steps from 0 to 1", _MOST_GRID)] = 15
+    grid: Annotated[int, integer("steps from 0 to 1", _MOST_GRID)] = 15
 
     def plan(self, request: Request) -> RedrawnPlan:
         """Return exponential laws that spend all of the state's epsilon."""

@@ -32,7 +32,7 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.records import Sizes, Whole, whole
+from panprivacy.statistics.records import Sizes, Whole, integer
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.planning.request import Request
@@ -42,7 +42,7 @@ _LOSS_DIGITS = 15
 REFUSED = (0, -1)
 """Deltas that cannot be counted: a user cannot depart."""
 
-SampleSize = Annotated[int | None, whole("users in the sample; all unless told", MOST_CELLS)]
+SampleSize = Annotated[int | None, integer("users in the sample; all unless told", MOST_CELLS)]
 
 
 def biased_coin(state: Fraction) -> CellLaws:

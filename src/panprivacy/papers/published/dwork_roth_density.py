@@ -14,7 +14,7 @@ from panprivacy.papers.published.redrawn import MOST_CELLS, RedrawnPlan
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.records import Sizes, Whole, whole
+from panprivacy.statistics.records import Sizes, Whole, integer
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.planning.request import Request
@@ -23,7 +23,7 @@ from panprivacy.tables.planning.request import Request
 class DworkRothSizes(Sizes, frozen=True, tag="dwork-roth-density"):
     """The share of a universe that appeared, from a bit for each user, as a textbook has it."""
 
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_CELLS)]
+    universe: Annotated[int, integer("how many users there could be: ids 0 to N-1", MOST_CELLS)]
 
     def plan(self, request: Request) -> RedrawnPlan:
         """Return a bit for each user."""

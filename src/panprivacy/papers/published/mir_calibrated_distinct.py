@@ -19,7 +19,7 @@ from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.cells.law import Law
@@ -138,8 +138,8 @@ class CalibratedDistinctPlan(CountPlan):
 class CalibratedDistinctSizes(Sizes, frozen=True, tag="calibrated-distinct-count"):
     """The number of users in a state other than 0, from a counter for each."""
 
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
-    modulus: Annotated[int, whole("more than any state is away from 0", MOST_POINTS, 2)]
+    universe: Annotated[int, integer("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+    modulus: Annotated[int, integer("more than any state is away from 0", MOST_POINTS, 2)]
 
     def plan(self, request: Request) -> CalibratedDistinctPlan:
         """Return the map that leaves all states unchanged."""

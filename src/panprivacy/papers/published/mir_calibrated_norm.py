@@ -31,7 +31,7 @@ from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.decoders.intervals import EstimateModel, discrete_laplace_variance
@@ -187,7 +187,7 @@ class NormPlan(LatticePlan):
             return float((sizes > 0).sum())
         return float(sizes.sum()) if self.norm == 1 else math.sqrt(float(sizes @ sizes))
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return users of 1 with that norm."""
         return answer**2 if self.norm == 2 else answer, 1
 
@@ -210,9 +210,10 @@ class NormSizes(Sizes, frozen=True, tag="calibrated-norm"):
     """The norm of all states, estimated from a linear sketch of your own."""
 
     columns: SketchColumns
-    modulus: Annotated[int, whole("states and sketches are modulo this", MOST_POINTS, 2)]
+    modulus: Annotated[int, integer("states and sketches are modulo this", MOST_POINTS, 2)]
     norm: Annotated[
-        int, whole("0 for users whose state is not 0, 1 for the sum of |state|, 2 for L2", 2, 0)
+        int,
+        integer("0 for users whose state is not 0, 1 for the sum of |state|, 2 for L2", 2, 0),
     ] = 0
     universe: UserCount = None
 

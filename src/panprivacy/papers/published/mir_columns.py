@@ -10,7 +10,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_integer
 from panprivacy.ground.validation import whole_number
 from panprivacy.papers.published.mir_lattice import MOST_POINTS
-from panprivacy.statistics.records import custom_field, whole
+from panprivacy.statistics.records import custom_field, integer
 from panprivacy.tables.addressing import Addressing, Direct, Slots
 from panprivacy.tables.ids import ByteIds, IntegerIds
 
@@ -72,7 +72,7 @@ SketchColumns = Annotated[
 
 UserCount = Annotated[
     int | None,
-    whole(
+    integer(
         "how many users there are; those beyond the last column have them again from the first. "
         "One for each column unless told",
         MOST_UNIVERSE,

@@ -34,7 +34,7 @@ from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.plan import Reading, UserStates
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.table.releasing import TableReleasing
@@ -251,12 +251,12 @@ def _model(plan: StablePlan, epoch: int) -> StableModel:
 class StableSizes(Sizes, frozen=True, tag="stable-distinct-count"):
     """The number of users in a state other than 0, from a sketch of stable variables."""
 
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_POINTS)]
-    rows: Annotated[int, whole("numbers of a sketch, of which the median is taken", _MOST_ROWS)]
-    modulus: Annotated[int, whole("sketches are modulo this", MOST_POINTS, 2)]
-    roots: Annotated[int, whole("1/p, where p is the stability", _MOST_ROOTS)] = 2
-    grid: Annotated[int, whole("steps to the median of an entry", MOST_POINTS)] = 2
-    draw: Annotated[int, whole("which of all public matrices", _MOST_DRAW, 0)] = 0
+    universe: Annotated[int, integer("how many users there could be: ids 0 to N-1", MOST_POINTS)]
+    rows: Annotated[int, integer("numbers of a sketch, of which the median is taken", _MOST_ROWS)]
+    modulus: Annotated[int, integer("sketches are modulo this", MOST_POINTS, 2)]
+    roots: Annotated[int, integer("1/p, where p is the stability", _MOST_ROOTS)] = 2
+    grid: Annotated[int, integer("steps to the median of an entry", MOST_POINTS)] = 2
+    draw: Annotated[int, integer("which of all public matrices", _MOST_DRAW, 0)] = 0
 
     def plan(self, request: Request) -> StablePlan:
         """Return noise on the sketch, and the same once more on each release."""

@@ -33,7 +33,7 @@ from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Trial, Walk
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.moment.plan import MomentPlan
 from panprivacy.statistics.plan import UserStates
-from panprivacy.statistics.records import Sizes, flag, whole
+from panprivacy.statistics.records import Sizes, flag, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.addressing import Slots
@@ -183,7 +183,7 @@ class LaplaceNormPlan(AdditivePlan):
     def table(self) -> SketchCells:
         """The table's cells."""
         moves, budget = self.moves, self.split.budget
-        scales = moves.born(budget), moves.later(budget)
+        scales = moves.initial(budget), moves.later(budget)
         return SketchCells(self.cells, *scales, columns=self.columns)
 
     def address(self, key: bytes) -> Repeated:  # type: ignore[override]  # noqa: ARG002
@@ -378,7 +378,7 @@ class TotalPlan(MomentPlan):
 class TotalSizes(Sizes, frozen=True, tag="calibrated-total"):
     """The sum of what all users did, F1, from one counter."""
 
-    total: Annotated[int, whole("the largest sum", _MOST_TOTAL)]
+    total: Annotated[int, integer("the largest sum", _MOST_TOTAL)]
     bound: Bound
 
     def plan(self, request: Request) -> TotalPlan:

@@ -91,7 +91,7 @@ class LatticeCells:
         """Description of a cell."""
         return f"a noisy point of {self.sketch.modulus:,}**{self.sketch.rows}"
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """Return the sketch of an empty stream, with noise."""
         drawn = coins.categorical(self.weights(self.epsilon), 1)
         table = drawn.astype(self.dtype)
@@ -105,7 +105,7 @@ class LatticeCells:
 
     def fresh_noise(self, coins: Coins) -> Table:
         """Return noise of the same law."""
-        return self.born(coins)
+        return self.initial(coins)
 
     def rerandomise(self, table: Table, noise: Table) -> None:
         """Add the noise."""
@@ -144,7 +144,7 @@ class LatticeCells:
         """Return the length of the sketch, in steps."""
         return self.lattice.lengths[table]
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """Return the number of the point."""
         return table.astype(np.int64)
 

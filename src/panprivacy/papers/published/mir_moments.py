@@ -241,7 +241,7 @@ class CroppedMomentPlan(BlockPlan):
         """Return the sum of states, each cropped."""
         return float(np.clip(states, 0, self.crop).sum())
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return users of tau."""
         return answer / self.crop, self.tau
 

@@ -33,7 +33,7 @@ from panprivacy.statistics.composites.members import (
 from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.entry import Cases, CatalogueEntry
 from panprivacy.statistics.notes import note_on
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.table.memory import Batch
@@ -51,10 +51,13 @@ _CELLS_PER_K = 4
 
 
 _Bound = Annotated[
-    int | None, whole("the largest state, on which the interval alone depends; 64 tau unless told")
+    int | None,
+    integer("the largest state, on which the interval alone depends; 64 tau unless told"),
 ]
-_Grid = Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)]
-_UniverseSize = Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+_Grid = Annotated[int, integer("steps to the unit, one less than a power of two", _MOST_GRID)]
+_UniverseSize = Annotated[
+    int, integer("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)
+]
 
 
 _DELTAS = 1, 3, -2
@@ -115,7 +118,7 @@ HITTER_WALKS = (
 class CroppedMomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
     """The sum of the states, each cropped at tau, estimated with random weights."""
 
-    tau: Annotated[int, whole("where states are cropped", _MOST_TAU)]
+    tau: Annotated[int, integer("where states are cropped", _MOST_TAU)]
     universe: _UniverseSize
     bound: _Bound = None
     grid: _Grid = _MOST_GRID
@@ -129,7 +132,7 @@ class DistinctMomentSizes(Sizes, frozen=True, tag="cropped-distinct-count"):
     """The number of users with a state above 0, as far as random weights tell it."""
 
     universe: _UniverseSize
-    tau: Annotated[int, whole("a small constant greater than 2", _MOST_TAU, 3)] = 3
+    tau: Annotated[int, integer("a small constant greater than 2", _MOST_TAU, 3)] = 3
     bound: _Bound = None
     grid: _Grid = _MOST_GRID
 
@@ -362,7 +365,7 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
             for name, tau in zip(("upper", "lower"), taus, strict=True)
         }
         super().__init__(runs)
-        joined = self._joined
+        joined = self._joint
         self.internals = JoinedInternals(
             HashedMemory(type(self).__name__, joined, key),
             JoinedWindows(joined),

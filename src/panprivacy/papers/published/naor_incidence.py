@@ -293,7 +293,7 @@ class PrimeIncidence(Together[int, Incidence]):
             for prime, one in sizes.items()
         }
         super().__init__(tables)
-        joined = self._joined
+        joined = self._joint
         self.internals = JoinedInternals(
             ResidueMemory(type(self).__name__, joined),
             JoinedWindows(joined),

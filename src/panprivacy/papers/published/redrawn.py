@@ -180,7 +180,7 @@ class RedrawnCells(PresenceCells):
         """Bytes of the table."""
         return self.cells
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """Return a table in which nobody has appeared."""
         return self._drawn(self.laws.absent, self.cells, coins)
 

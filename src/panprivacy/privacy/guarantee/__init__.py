@@ -13,11 +13,11 @@ from panprivacy.privacy.guarantee.exact import (
     float_above,
     float_below,
     format_rounded_down,
+    format_rounded_up,
     log_above,
     number_above,
     randomised_response,
     rounded_up,
-    shown,
 )
 from panprivacy.privacy.guarantee.ledger import Account, Budget, Epsilon, Ledger, warn_if_weak
 from panprivacy.privacy.guarantee.loss import PrivacyLoss
@@ -44,13 +44,13 @@ __all__ = [
     "float_above",
     "float_below",
     "format_rounded_down",
+    "format_rounded_up",
     "joint_loss",
     "joint_releases",
     "log_above",
     "number_above",
     "randomised_response",
     "rounded_up",
-    "shown",
     "unseen_bits",
     "unseen_count",
     "unseen_loss",

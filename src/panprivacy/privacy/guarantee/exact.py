@@ -67,11 +67,11 @@ _PLAIN = Decimal("1e-6"), Decimal("1e15")
 """Range of numbers that are shown without an exponent."""
 
 
-def shown(number: Fraction, digits: int = 6) -> str:
+def format_rounded_up(number: Fraction, digits: int = 6) -> str:
     """Return a bound for people, in `digits` digits, rounded up.
 
-    >>> shown(Fraction(1)), shown(Fraction(1, 3)), shown(Fraction(1, 10**9))
-    ('1', '0.333334', '1e-9')
+    >>> [format_rounded_up(Fraction(1, number)) for number in (1, 3, 10**9)]
+    ['1', '0.333334', '1e-9']
     """
     return _written(rounded_up(number, digits))
 

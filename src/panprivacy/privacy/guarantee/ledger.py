@@ -11,7 +11,7 @@ from threading import Lock
 
 from panprivacy.errors import BudgetError, WeakEpsilonWarning
 from panprivacy.ground.validation import positive_fraction
-from panprivacy.privacy.guarantee.exact import format_rounded_down, shown
+from panprivacy.privacy.guarantee.exact import format_rounded_down, format_rounded_up
 from panprivacy.privacy.guarantee.loss import PrivacyLoss
 from panprivacy.privacy.guarantee.losses import unseen_loss
 
@@ -63,8 +63,8 @@ def warn_if_weak(epsilon: Fraction) -> None:
     """Warn, once for each epsilon, of one that is too large to protect anybody."""
     if PrivacyLoss(epsilon).weak:
         message = (
-            f"epsilon {shown(epsilon)} protects nobody: odds may change by a factor of "
-            f"e**{shown(epsilon)}; take 10 or less"
+            f"epsilon {format_rounded_up(epsilon)} protects nobody: odds may change by a factor of "
+            f"e**{format_rounded_up(epsilon)}; take 10 or less"
         )
         warnings.warn(message, WeakEpsilonWarning, stacklevel=_callers_level())
 
@@ -108,7 +108,7 @@ class Account:
             if self._spent + cost > self._limit:
                 left = format_rounded_down(self._limit - self._spent)
                 message = (
-                    f"this needs epsilon {shown(cost)} and {left} is left; "
+                    f"this needs epsilon {format_rounded_up(cost)} and {left} is left; "
                     "plan for more with releases= or intrusions= when the statistic is made"
                 )
                 raise BudgetError(message)
@@ -163,7 +163,7 @@ class Ledger:
         if epsilon > self.available:
             message = (
                 f"the ledger has epsilon {format_rounded_down(self.available)} available "
-                f"and this statistic asks for {shown(epsilon)}"
+                f"and this statistic asks for {format_rounded_up(epsilon)}"
             )
             raise BudgetError(message)
 
@@ -181,6 +181,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         return (
-            f"Ledger(total={shown(self._total)}, spent={shown(self.spent)}, "
+            f"Ledger(total={format_rounded_up(self._total)}, "
+            f"spent={format_rounded_up(self.spent)}, "
             f"remaining={format_rounded_down(self.remaining)})"
         )

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from panprivacy.privacy.guarantee.exact import LARGEST_EXPONENT, exp_bounds, number_above, shown
+from panprivacy.privacy.guarantee.exact import (
+    LARGEST_EXPONENT,
+    exp_bounds,
+    format_rounded_up,
+    number_above,
+)
 
 _RARER: Final = (101, 11)
 _OFTEN: Final = 2
@@ -129,8 +134,8 @@ class PrivacyLoss:
         Args:
             digits: digits of epsilon; delta has 3.
         """
-        delta = f" and delta {shown(self.delta, _FEW)}" if self.delta else ""
-        return f"{shown(self.epsilon, digits)}{delta}"
+        delta = f" and delta {format_rounded_up(self.delta, _FEW)}" if self.delta else ""
+        return f"{format_rounded_up(self.epsilon, digits)}{delta}"
 
     def says_of_odds(self, digits: int = 6) -> str:
         """Return the bound on the change of odds for people, as "a factor of ...".
@@ -142,8 +147,8 @@ class PrivacyLoss:
             return "a factor that is too large to write"
         rarely = ""
         if self.delta:
-            rarely = f", but for outcomes of probability {shown(self.exceptions, _FEW)}"
-        return f"a factor of {shown(self.odds, digits)}{rarely}"
+            rarely = f", but for outcomes of probability {format_rounded_up(self.exceptions, _FEW)}"
+        return f"a factor of {format_rounded_up(self.odds, digits)}{rarely}"
 
     def __str__(self) -> str:
         return f"epsilon {self.text()}"

@@ -12,7 +12,7 @@ from typing import Final
 
 from panprivacy.errors import PlanError
 from panprivacy.ground.validation import whole_number
-from panprivacy.privacy.guarantee.exact import number_above, shown
+from panprivacy.privacy.guarantee.exact import format_rounded_up, number_above
 from panprivacy.privacy.guarantee.loss import PrivacyLoss
 
 DAY_SECONDS: Final = 86_400
@@ -236,7 +236,7 @@ class Guarantee:
         if self.intrusions:
             announced = _counted(self.intrusions, "announced intrusion")
             seen = f"{announced} and {seen} after the last of them"
-        concentrated = "" if self.rho is None else f"rho {shown(self.rho)}, that is "
+        concentrated = "" if self.rho is None else f"rho {format_rounded_up(self.rho)}, that is "
         promise = (
             f"{concentrated}{self.loss} for adding or removing one {self.adjacency}, "
             f"{self.replaced.text()} for replacing one by another; it covers every release "

@@ -138,7 +138,7 @@ class Api:
             raise Problem(404, "there is no such stream")
         kind = asked.answer_format()
         since, before = asked.moment("since"), asked.moment("before")
-        limit = asked.whole("limit", 1_000, _MOST_ROWS)
+        limit = asked.integer("limit", 1_000, _MOST_ROWS)
         answers = partial(
             self.engine.store.answers, stream=name, since=since, before=before, limit=limit
         )

@@ -130,7 +130,7 @@ class HttpRequest:
             raise Problem(400, f"format must be one of {', '.join(names)}")
         return names[asked]
 
-    def whole(self, name: str, default: int, most: int) -> int:
+    def integer(self, name: str, default: int, most: int) -> int:
         """Return a query parameter from 1 to `most`."""
         given = self.query(name)
         if given is None:

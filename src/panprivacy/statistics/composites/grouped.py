@@ -101,20 +101,20 @@ class Grouped(Together[Label, S]):
         if most > 1 and first.guarantee.adjacency == "event":
             message = "an event is in one group, so per_user must be 1"
             raise PlanError(message)
-        self._joined.account = budgeted.open(total)
-        self._joined.account.spend(self.internals.releasing.state_epsilon)
+        self._joint.account = budgeted.open(total)
+        self._joint.account.spend(self.internals.releasing.state_epsilon)
 
     def _parts_of(self, members: Members[Label, S]) -> GroupedInternals[S]:
         """Return the parts of some groups."""
         return GroupedInternals.of(type(self).__name__, cast("GroupMembers[S]", members))
 
     @property
-    def _joined(self) -> GroupMembers[S]:
+    def _joint(self) -> GroupMembers[S]:
         return self.internals.memory.members
 
     def _check_spending(self) -> None:
         """Refuse a factory that does not spend what it is given, or not on equal tables."""
-        each, joined = list(self.members.values()), self._joined
+        each, joined = list(self.members.values()), self._joint
         share = joined.share
         if joined.first.guarantee.groups is not None:
             message = "groups cannot be within groups: declare a group for each pair"
@@ -129,7 +129,7 @@ class Grouped(Together[Label, S]):
     @property
     def statistics(self) -> Mapping[str, Statistic[Any, Any]]:
         """The statistics of one of the groups; all groups have equal ones."""
-        first: Any = self._joined.first
+        first: Any = self._joint.first
         return first.statistics if isinstance(first, Together) else {first.entry.name: first}
 
     @property
@@ -160,7 +160,7 @@ class Grouped(Together[Label, S]):
         super().update(users, groups, deltas, sides)
 
     def __repr__(self) -> str:
-        return f"<Grouped of {len(self.members):,} groups, each {self._joined.first!r}>"
+        return f"<Grouped of {len(self.members):,} groups, each {self._joint.first!r}>"
 
 
 def _most_groups(per_user: int, groups: int) -> int:

@@ -66,7 +66,7 @@ class Members(Generic[K, M]):
         """The public parameters beside those of the members."""
         return {"members": [str(name) for name in self.programs], "ledger": self.ledger.total}
 
-    def asks(self, name: K, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def query(self, name: K, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what a member is asked, with what all are."""
         return {**self.asked.get(name, {}), **(asked or {})}
 
@@ -223,7 +223,7 @@ class JoinedWindows(LearningWindows, Generic[K, M]):
     def shows_range(self, **asked: Any) -> bool:
         """Return whether the answers of one of them say how far states reach."""
         return any(
-            one.shows_range(**self.members.asks(label, asked)) for label, one in self._each()
+            one.shows_range(**self.members.query(label, asked)) for label, one in self._each()
         )
 
     def _each(self) -> Iterator[tuple[K, LearningWindows]]:
@@ -247,7 +247,7 @@ class JoinedContributions(Contributions, Generic[K, M]):
     def check_parts(self, form: Form, **asked: Any) -> None:
         """Raise what `parts` would refuse, without changing anything."""
         for name, one in self.members.programs.items():
-            one.internals.contributions.check_parts(form, **self.members.asks(name, asked))
+            one.internals.contributions.check_parts(form, **self.members.query(name, asked))
 
     def parts(self, form: Form, **asked: Any) -> list[ContributionPart]:
         """Return what each of the members hands out, if all can."""
@@ -255,7 +255,7 @@ class JoinedContributions(Contributions, Generic[K, M]):
         return [
             self.members.named_part(name, part)
             for name, one in self.members.programs.items()
-            for part in one.internals.contributions.parts(form, **self.members.asks(name, asked))
+            for part in one.internals.contributions.parts(form, **self.members.query(name, asked))
         ]
 
 
@@ -305,13 +305,13 @@ class JoinedReleasing(Releasing, Generic[K, M]):
     def check_release(self, **asked: Any) -> None:
         """Raise what `release` would refuse, without spending anything."""
         for name, one in self.members.programs.items():
-            one.internals.releasing.check_release(**self.members.asks(name, asked))
+            one.internals.releasing.check_release(**self.members.query(name, asked))
 
     def release(self, **asked: Any) -> Answers:
         """Publish the answers of all; see `Together.release`."""
         self.check_release(**asked)
         return Answers(
-            self.members.named(name, unless_lost(one, self.members.asks(name, asked)))
+            self.members.named(name, unless_lost(one, self.members.query(name, asked)))
             for name, one in self.members.programs.items()
         )
 
@@ -330,7 +330,9 @@ class JoinedReleasing(Releasing, Generic[K, M]):
     def lost(self, **asked: Any) -> Answers:
         """Return what takes the place of answers that are lost."""
         return Answers(
-            self.members.named(name, one.internals.releasing.lost(**self.members.asks(name, asked)))
+            self.members.named(
+                name, one.internals.releasing.lost(**self.members.query(name, asked))
+            )
             for name, one in self.members.programs.items()
         )
 
@@ -338,7 +340,7 @@ class JoinedReleasing(Releasing, Generic[K, M]):
         """Return the answers of a release that is not lost, by name and without numbers."""
         return Answers(
             self.members.named(
-                name, one.internals.releasing.unread(**self.members.asks(name, asked))
+                name, one.internals.releasing.unread(**self.members.query(name, asked))
             )
             for name, one in self.members.programs.items()
         )

@@ -24,7 +24,7 @@ from panprivacy.ground.validation import (
     proportion,
     whole_number,
 )
-from panprivacy.privacy.guarantee import Epsilon, Ledger, shown
+from panprivacy.privacy.guarantee import Epsilon, Ledger, format_rounded_up
 from panprivacy.statistics.comparing import compare
 from panprivacy.statistics.composites.moves import Moving, MovingInternals
 from panprivacy.statistics.composites.together import Together
@@ -115,13 +115,13 @@ class Continual(Together[str, Statistic[Any, Any]]):
         left = positive_fraction(delta=delta)
         compared = compare(made, cost, delta=left, updates=most, asked=named)
         self.internals = MovingInternals.of(
-            type(self).__name__, Moving(self._joined, compared, distance, kept)
+            type(self).__name__, Moving(self._joint, compared, distance, kept)
         )
 
     def _check_members(self) -> None:
         """Refuse groups, and several statistics."""
         super()._check_members()
-        made: object = self._joined.first
+        made: object = self._joint.first
         if not isinstance(made, Statistic) or made.guarantee.adjacency != "user":
             message = "what moves is one statistic of users; a running count has an answer at "
             message += "every step, and groups have many"
@@ -197,7 +197,9 @@ def _check_made(
         raise PlanError(message)
     share = ledger.total - ledger.available
     if not made.guarantee.epsilon == share == epsilon:
-        message = f"the factory must make the statistic with its epsilon=, {shown(epsilon)}"
+        message = (
+            f"the factory must make the statistic with its epsilon=, {format_rounded_up(epsilon)}"
+        )
         raise PlanError(message)
     internals = made.internals
     planned, seen = internals.releasing.planned, internals.memory.announced

@@ -95,7 +95,7 @@ class Together(Private, Generic[K, M]):
             raise PlanError(message)
         check_unused(each)
         Guarantee.of_all(one.guarantee for one in each)
-        if not self._joined.asked.keys() <= self.members.keys():
+        if not self._joint.asked.keys() <= self.members.keys():
             message = "asked= names a statistic that is not there"
             raise PlanError(message)
         if (
@@ -123,9 +123,9 @@ class Together(Private, Generic[K, M]):
 
     def _check_names(self) -> None:
         """Refuse members of which two answers would have one name."""
-        joined = self._joined
+        joined = self._joint
         lost = {
-            name: one.internals.releasing.lost(**joined.asks(name))
+            name: one.internals.releasing.lost(**joined.query(name))
             for name, one in self.members.items()
         }
         found = {name for label, one in lost.items() for name in joined.named(label, one).answers()}
@@ -134,7 +134,7 @@ class Together(Private, Generic[K, M]):
             raise PlanError(message)
 
     @property
-    def _joined(self) -> Members[K, M]:
+    def _joint(self) -> Members[K, M]:
         return self.internals.memory.members
 
     @property
@@ -146,17 +146,17 @@ class Together(Private, Generic[K, M]):
     @property
     def members(self) -> Mapping[K, M]:
         """The members, by name."""
-        return self._joined.programs
+        return self._joint.programs
 
     @property
     def ledger(self) -> Ledger:
         """The budget they share."""
-        return self._joined.ledger
+        return self._joint.ledger
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of all together."""
-        return self._joined.guarantee
+        return self._joint.guarantee
 
     def release(self, **asked: Any) -> Answers:
         """Publish the answers of all.

@@ -143,7 +143,7 @@ class Windowed(Resumable, Generic[S]):
         return _utc(self._end)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the current window was counted from its start on, by one process."""
         return self._grid.around(self._start)[0] == self._start and not self._resumed
 

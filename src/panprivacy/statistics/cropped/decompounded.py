@@ -93,7 +93,9 @@ class DecompoundedModel:
         return parts
 
     def _read(self, histogram: ArrayLike) -> Estimates:
-        return self.shared.whole(self.states.cropped_sum(self.tau), histogram, self.noise_variance)
+        return self.shared.from_histogram(
+            self.states.cropped_sum(self.tau), histogram, self.noise_variance
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class DecompoundedPlan(Cropped):
         noise = noise_variance(self.sensitivity(epoch), self.split.budget)
         return DecompoundedModel(shared, states, self.tau, self.expected, noise)
 
-    apart = True
+    reads_separately = True
 
     def joint_model(self, epoch: int, tables: int) -> SeparateModel:
         """Return the estimate model of the histograms of several tables."""

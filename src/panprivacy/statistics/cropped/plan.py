@@ -95,7 +95,7 @@ class Cropped(CountPlan):
         """The sum of distances from 0, each cropped."""
         return float(np.minimum(np.abs(states), self.tau).sum())
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Users of tau."""
         return answer / self.tau, self.tau
 
@@ -217,14 +217,14 @@ class CroppedPlan(Cropped, BlockPlan):
         return (f"collisions move the mean of an answer by at most {share:.2g} times {what}",)
 
     @property
-    def apart(self) -> bool:  # type: ignore[override]
+    def reads_separately(self) -> bool:  # type: ignore[override]
         """Whether tables are read separately: collision bias depends on the users of a table."""
         return self.universe is None
 
     def joint_model(self, epoch: int, tables: int) -> CroppedModel | SeparateModel:
         """Return the estimate model of counts of several tables of disjoint users."""
         model = self.model(epoch)
-        if self.apart or not isinstance(model, CroppedModel):
+        if self.reads_separately or not isinstance(model, CroppedModel):
             return SeparateModel(model, tables, hides=True)
         return replace(model, tables=tables)
 

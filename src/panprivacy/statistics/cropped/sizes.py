@@ -17,7 +17,7 @@ from panprivacy.statistics.common_sizes import CounterCells, CounterMemory, Perh
 from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
-from panprivacy.statistics.records import Sizes, learned_bound, learned_users, whole
+from panprivacy.statistics.records import Sizes, integer, learned_bound, learned_users
 from panprivacy.statistics.soft.block_plans import best_plan, refused
 from panprivacy.statistics.soft.scored_plans import Rise, best_tents
 from panprivacy.tables.cells.difference_sets import DifferenceSet
@@ -54,7 +54,7 @@ too many may pass for few."""
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     """The sum of what users did, of nobody more than tau."""
 
-    tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND, example=10)]
+    tau: Annotated[int, integer("the most that a user counts for", MOST_BOUND, example=10)]
     bound: Annotated[
         int | LearnedBound | None,
         learned_bound("the largest sum of a user's deltas; others spoil answers; 64 tau unless "

@@ -79,7 +79,7 @@ class DensityPlan(CountPlan):
         """Return the true answer; a user who enters twice and leaves once has left."""
         return float((last > 0).sum()) / self.universe
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return the synthetic population of an answer: as many users as its share, in state 1."""
         return answer * self.universe, 1
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.tables.planning.request import Request
 from panprivacy.tables.planning.universe import check_memory
 
@@ -20,11 +20,11 @@ class DensitySizes(Sizes, frozen=True, tag="density"):
     universe: Universe
     cells: Annotated[
         int | None,
-        whole("bits: one for each user, fewer for a sample", 8 * MOST_BYTES, example=500_000),
+        integer("bits: one for each user, fewer for a sample", 8 * MOST_BYTES, example=500_000),
     ] = None
     memory: Annotated[
         int | None,
-        whole(
+        integer(
             "most bytes of bits, in place of cells; 16 MiB unless told",
             MOST_BYTES,
             example=16_777_216,

@@ -56,7 +56,7 @@ class LevelledPlan(CountPlan):
     def model(self, epoch: int) -> LevelModel:
         """Return the estimate model of counts released after `epoch` announced intrusions."""
 
-    apart = True
+    reads_separately = True
 
     def joint_model(self, epoch: int, tables: int) -> SeparateModel:
         """Return the estimate model of counts of several tables of disjoint users."""

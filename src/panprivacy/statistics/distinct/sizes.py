@@ -10,7 +10,7 @@ from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.distinct.net_plan import MOST_BOUND, plan_net_distinct
 from panprivacy.statistics.distinct.plan import LevelledPlan, plan_distinct
 from panprivacy.statistics.distinct.strict_plan import plan_strict_distinct
-from panprivacy.statistics.records import Sizes, flag, flag_or, learned_users, whole
+from panprivacy.statistics.records import Sizes, flag, flag_or, integer, learned_users
 from panprivacy.tables.planning.request import Request
 
 STRICT = "strict"
@@ -27,9 +27,9 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
             "how many users to plan for; the count stays private outside of the range", "1000:1e9"
         ),
     ] = (1_000, 1_000_000_000)
-    memory: Annotated[int, whole("most bytes of the table; the plan may use fewer", MOST_BYTES)] = (
-        1 << 16
-    )
+    memory: Annotated[
+        int, integer("most bytes of the table; the plan may use fewer", MOST_BYTES)
+    ] = 1 << 16
     deletions: Annotated[
         bool | Literal["strict"],
         flag_or(
@@ -40,7 +40,7 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
     ] = False
     bound: Annotated[
         int | None,
-        whole(
+        integer(
             "with deletions=true: the largest sum of a user's deltas; others are missed",
             MOST_BOUND,
             example=100,

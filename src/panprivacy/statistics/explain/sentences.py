@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from panprivacy._version import VERSION
-from panprivacy.privacy.guarantee import PrivacyLoss, shown
+from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
 from panprivacy.statistics.explain.description import Description
 from panprivacy.statistics.explain.document import PRIORS, ledgers, promised, so_far
 from panprivacy.statistics.explain.reading import StateRun
@@ -245,9 +245,10 @@ def _bounds(described: Description) -> tuple[str, ...]:
 def _mean(life: PrivacyLoss) -> str:
     """Return the meaning of a delta, and the bound that holds on average without any exception."""
     low, high = life.average(_BEFORE)
+    delta = format_rounded_up(life.delta, 3)
     return (
-        f"Delta {shown(life.delta, 3)}: no set of outcomes has, with somebody in the stream, a "
-        f"probability of more than e**epsilon times that without them and {shown(life.delta, 3)}. "
+        f"Delta {delta}: no set of outcomes has, with somebody in the stream, a "
+        f"probability of more than e**epsilon times that without them and {delta}. "
         f"On average over all outcomes a belief of {float(100 * _BEFORE):g} % ends up between "
         f"{_rounded_down(low)} and {_at_most(high)}."
     )
@@ -320,7 +321,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _epsilon(epsilon: Fraction) -> str:
     """Return four digits, rounded up."""
-    return shown(epsilon, _DIGITS)
+    return format_rounded_up(epsilon, _DIGITS)
 
 
 def _range(loss: PrivacyLoss, prior: Fraction) -> str:

@@ -9,7 +9,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.validation import MOST_BYTES, positive_integer
 from panprivacy.statistics.common_sizes import Below, CounterMemory
 from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
-from panprivacy.statistics.records import Sizes, custom_field, whole
+from panprivacy.statistics.records import Sizes, custom_field, integer
 from panprivacy.statistics.soft.block_plans import best_plan, refused
 from panprivacy.statistics.soft.sloped_plans import Search
 from panprivacy.tables.planning.blocks import MOST_ANNOUNCED, count_range
@@ -69,13 +69,14 @@ Independence = Annotated[
 class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     """The number of users that hold at least 1/k of a public total."""
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=20_000)]
+    k: Annotated[int, integer("who holds at least 1/k of the total counts", MOST_K, example=20_000)]
     total: Annotated[
-        int, whole("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000)
+        int,
+        integer("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000),
     ]
     cells: Annotated[
         int | None,
-        whole(
+        integer(
             "counters, at least 2k; unless told, as many as make the largest error smallest",
             MOST_BYTES,
             example=640_000,
@@ -84,7 +85,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     memory: CounterMemory = None
     resolution: Annotated[
         int | None,
-        whole("what each delta is rounded to a multiple of, at random; the finest unless told",
+        integer("what each delta is rounded to a multiple of, at random; the finest unless told",
               MOST_TOTAL, example=4),
     ] = None  # fmt: skip
     independence: Independence = LEAST_INDEPENDENCE

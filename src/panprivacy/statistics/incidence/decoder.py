@@ -5,7 +5,7 @@ numbers of users in each state. There are three ways to it:
 
 * `named`: one count of cells, weighted by whole scores; one user a cell, and a law on a
   difference set. Nearly free of output noise.
-* `whole`: from the noised histogram of cell values, for any law; one user a cell.
+* `from_histogram`: from the noised histogram of cell values, for any law; one user a cell.
 * `shared`: from the noised histogram when several users share a cell (spectral decompounding).
 
 Notation: `o` is the histogram, `f` the noise law, `h` its kernel (`E h(state + noise - j)` is 1 if
@@ -159,7 +159,9 @@ class StateModel:
         elsewhere = miss * (1 - miss) / contrast
         return elsewhere, hit * (1 - hit) / contrast - elsewhere
 
-    def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
+    def from_histogram(
+        self, query: LinearQuery, histogram: ArrayLike, noise_variance: float
+    ) -> Estimates:
         """The answer to a query from the noised histogram."""
         counts, scores = np.asarray(histogram, float), query.scores.astype(float)
         kernel, cells = self.kernel(), self.all_cells
@@ -292,7 +294,9 @@ class SharedModel:
         bias = self._bias(histogram, noise_variance, np.ones(len(values)))
         return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5, bias)
 
-    def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
+    def from_histogram(
+        self, query: LinearQuery, histogram: ArrayLike, noise_variance: float
+    ) -> Estimates:
         """The answer to a query from the noised histogram."""
         scores = query.scores.astype(float)
         scores[0] = 0
@@ -337,10 +341,12 @@ class SharedModels:
         """The number of users in every state but 0."""
         return added(self.each.entries(one, noise_variance) for one in self._parts(histograms))
 
-    def whole(self, query: LinearQuery, histograms: ArrayLike, noise_variance: float) -> Estimates:
+    def from_histogram(
+        self, query: LinearQuery, histograms: ArrayLike, noise_variance: float
+    ) -> Estimates:
         """The answer to a query from the noised histograms."""
         parts = self._parts(histograms)
-        return added(self.each.whole(query, one, noise_variance) for one in parts)
+        return added(self.each.from_histogram(query, one, noise_variance) for one in parts)
 
     def _parts(self, histograms: ArrayLike) -> list[Floats]:
         return np.split(np.asarray(histograms, float), self.tables)

@@ -163,11 +163,11 @@ class IncidencePlan(Plan):
         return whole.answer(np.array(given.counts), given.confidence).reach()
 
     @property
-    def apart(self) -> bool:  # type: ignore[override]
+    def reads_separately(self) -> bool:  # type: ignore[override]
         """Whether tables are read separately: for hashed users, whose number a spectrum shows."""
         return self.universe is None
 
-    def joined(
+    def joint_reading(
         self, query: IncidenceQuery, epoch: int, tables: int
     ) -> NamedReading | HistogramReading:
         """Return the reading of counts of several tables of disjoint users."""
@@ -239,7 +239,7 @@ class IncidencePlan(Plan):
         model = SharedModel(self.law, self.request.intrusions, self.cells)
         return model.spectrum.is_readable(load, noise_variance(2, self.split.budget))
 
-    def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def picture_values(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The state that each residue stands for."""
         return self.states.values()[cells]
 

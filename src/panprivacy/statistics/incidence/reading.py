@@ -139,7 +139,8 @@ class HistogramReading:
         if not isinstance(model, StateModel):
             model.check_readable(counts, variance)
         answers = {
-            query.name: (query, model.whole(query, counts, variance)) for query in self.queries
+            query.name: (query, model.from_histogram(query, counts, variance))
+            for query in self.queries
         }
         whole = None if answers else WholeHistogram(model, variance)
         epsilon, numbers = float_above(self.epsilon), tuple(counts.tolist())

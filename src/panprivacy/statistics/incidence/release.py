@@ -144,7 +144,7 @@ class IncidenceRelease(Named[Release]):
 
         def estimates(most: int) -> Estimates:
             query = states.at_most_share(most, wanted)
-            return whole.model.whole(query, self.counts, whole.noise_variance)
+            return whole.model.from_histogram(query, self.counts, whole.noise_variance)
 
         def smallest(reaches: Callable[[int], bool]) -> int:
             """Bisect for the smallest state that `reaches`."""
@@ -185,7 +185,7 @@ class IncidenceRelease(Named[Release]):
             if users @ scores <= 0:  # spares most of what reading its variance takes
                 return False
             query = LinearQuery.of("clearly", scores.astype(np.int64))
-            read = whole.model.whole(query, self.counts, whole.noise_variance)
+            read = whole.model.from_histogram(query, self.counts, whole.noise_variance)
             return read.bound(_CLEAR, -1) > 0
 
         steps, present = _steps(most), (distances > 0).astype(np.int64)
@@ -287,7 +287,9 @@ class IncidenceRelease(Named[Release]):
             return self._read(*found)
         whole = self._histogram()
         check_askable([query], self.population.universe)
-        return self._read(query, whole.model.whole(query, self.counts, whole.noise_variance))
+        return self._read(
+            query, whole.model.from_histogram(query, self.counts, whole.noise_variance)
+        )
 
     def _read(self, query: LinearQuery, estimates: Estimates) -> Release:
         """The answer to a query; nobody knows the largest possible one without a universe."""

@@ -18,7 +18,14 @@ from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.common_sizes import CounterMemory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import EntryReading, IncidencePlan
 from panprivacy.statistics.incidence.strain import SharedSpectrum
-from panprivacy.statistics.records import Sizes, custom_field, flag, learned_bound, users, whole
+from panprivacy.statistics.records import (
+    Sizes,
+    custom_field,
+    flag,
+    integer,
+    learned_bound,
+    users,
+)
 from panprivacy.tables.cells.difference_sets import DifferenceSet
 from panprivacy.tables.cells.law import MOST_MODULUS, Law, on_set, size_of_frequencies
 from panprivacy.tables.decoders.intervals import Floats
@@ -75,14 +82,14 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     ] = None
     cells: Annotated[
         int | None,
-        whole("counters: one for each user, fewer for a sample; hashed ones two for each expected "
-              "user unless told", MOST_BYTES, example=200_000),
+        integer("counters: one for each user, fewer for a sample; hashed ones two for each "
+              "expected user unless told", MOST_BYTES, example=200_000),
     ] = None  # fmt: skip
     memory: CounterMemory = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
     below: Annotated[
         int | None,
-        whole("how far below 0 sums may be, where that is less than the bound; 0 where none is",
+        integer("how far below 0 sums may be, where that is less than the bound; 0 where none is",
               _MOST_BOUND, 0, example=5),
     ] = None  # fmt: skip
     law: Annotated[

@@ -63,7 +63,7 @@ class InnerPlan(AdditivePlan):
     def table(self) -> PairedCells:
         """The cells of both tables."""
         budget = self.split.budget
-        scales = self.moves.born(budget), self.moves.later(budget)
+        scales = self.moves.initial(budget), self.moves.later(budget)
         return PairedCells(self.cells, *scales, self.clip)
 
     @property
@@ -97,7 +97,7 @@ class InnerPlan(AdditivePlan):
         left, right = states.astype(float).T
         return float(left @ right)
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return the synthetic population of an answer: how many users, each in a middle state."""
         state = max(self.bound // 2, 1)
         return abs(answer) / state**2, state

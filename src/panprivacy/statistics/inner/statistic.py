@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.statistics.arguments import Arguments
-from panprivacy.statistics.deltas import joined_deltas
+from panprivacy.statistics.deltas import concatenated_deltas
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.inner.cases import TRIALS, WALKS
 from panprivacy.statistics.inner.plan import InnerPlan
@@ -101,7 +101,7 @@ class SidedMemory(TableMemory[InnerPlan]):
             zip(*((one.left, one.right) for one in batches), strict=True)
         ):
             rows = CellBatch(self.addressing, [chunk for batch in several for chunk in batch.ids])
-            deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in several])
+            deltas = concatenated_deltas([(sum(map(len, one.ids)), one.deltas) for one in several])
             table = cells.half(state.table, side)
             cells.update(table, rows, deltas, state.intrusions, self.coins)
 

@@ -63,7 +63,7 @@ class MomentPlan(AdditivePlan):
     def table(self) -> AdditiveCells:
         """The table's cells."""
         budget = self.split.budget
-        scales = self.moves.born(budget), self.moves.later(budget)
+        scales = self.moves.initial(budget), self.moves.later(budget)
         return AdditiveCells(self.cells, *scales, self.clip)
 
     def address(self, key: bytes) -> Independent:
@@ -77,7 +77,7 @@ class MomentPlan(AdditivePlan):
     def reading_of_slices(self, query: object, epoch: int, slices: int) -> CountReading:
         """Return the reading of the sums of all slices; cells of one number each are added up."""
         if self.order == 1:
-            return self.joined(query, epoch, slices)
+            return self.joint_reading(query, epoch, slices)
         return self.reading(query, epoch)
 
     @property
@@ -96,7 +96,7 @@ class MomentPlan(AdditivePlan):
         """The sum of the states, or of their squares."""
         return float((states.astype(float) ** self.order).sum())
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return the synthetic population of an answer: how many users, each in a middle state."""
         state = max(self.bound // 2, 1)
         return max(answer, 0.0) / state**self.order, state

@@ -14,7 +14,7 @@ from panprivacy.statistics.additive_plans import (
     most_cells,
 )
 from panprivacy.statistics.moment.plan import MomentPlan
-from panprivacy.statistics.records import Sizes, flag, whole
+from panprivacy.statistics.records import Sizes, flag, integer
 from panprivacy.tables.planning.additive import Design, Reach, best_design, check_clip, designs
 from panprivacy.tables.planning.request import Request, Split
 from panprivacy.tables.planning.universe import check_memory
@@ -27,7 +27,7 @@ class MomentSizes(Sizes, frozen=True, tag="moment"):
     """The sum of all users' states, or of their squares, which tells how uneven they are."""
 
     order: Annotated[
-        int, whole("1 for the sum of states, 2 for that of their squares", 2, example=2)
+        int, integer("1 for the sum of states, 2 for that of their squares", 2, example=2)
     ]
     bound: Bound
     signed: Annotated[bool, flag("states may be below 0, down to minus the bound")] = False

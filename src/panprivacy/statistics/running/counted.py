@@ -49,10 +49,10 @@ class CountedCells(ABC):
         """Bytes of the table."""
         return self._nodes_from + self.levels * self.nodes.nbytes
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """A table in which nobody has appeared; what noise counts for is counted."""
         table: Table = np.zeros(self.nbytes // np.dtype(self.dtype).itemsize, self.dtype)
-        newborn = self.inner.born(coins)
+        newborn = self.inner.initial(coins)
         self.of_cells(table)[:] = newborn
         wipe(newborn)
         self.restart(table, 0, coins)

@@ -42,9 +42,9 @@ class Nodes:
         cells, columns = self.tree.shape
         return 8 * (cells + 5 * columns + KNOWN)
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """A table that has counted nothing."""
-        table, newborn = np.zeros(self.nbytes // 8, np.int64), self.tree.born(coins)
+        table, newborn = np.zeros(self.nbytes // 8, np.int64), self.tree.initial(coins)
         cells, told, _ = self._parts(table)
         cells[:], told[:] = newborn.cells, newborn.told
         wipe(newborn.cells)

@@ -143,7 +143,7 @@ class RunningPlan(EventPlan):
         """Nobody has a cell."""
         return None
 
-    def told(
+    def estimate(
         self,
         sums: Sequence[Sum],
         epoch: int,  # noqa: ARG002 - what noise was added is known of each sum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.running.plan import RunningPlan, at_birth
 from panprivacy.tables.counters.endless import Endless
 from panprivacy.tables.counters.shapes import mixed_radix
@@ -14,7 +14,8 @@ _MOST_STEPS = 1_000_000_000
 _MOST_BOUND = 1 << 20
 
 Horizon = Annotated[
-    int, whole("how many answers there are at most, one a step", _MOST_STEPS, example=1_000_000)
+    int,
+    integer("how many answers there are at most, one a step", _MOST_STEPS, example=1_000_000),
 ]
 
 
@@ -23,10 +24,10 @@ class RunningSizes(Sizes, frozen=True, tag="running-count"):
 
     horizon: Annotated[
         int | None,
-        whole("how many answers there are at most, one a step; 20 to 30 % more error unless told",
+        integer("how many answers there are at most, one a step; 20 to 30 % more error unless told",
               _MOST_STEPS, example=1_000_000),
     ] = None  # fmt: skip
-    bound: Annotated[int, whole("the most that one event adds", _MOST_BOUND, example=1)] = 1
+    bound: Annotated[int, integer("the most that one event adds", _MOST_BOUND, example=1)] = 1
 
     @property
     def steps(self) -> int:

@@ -67,9 +67,9 @@ class CountedSums(CountedCells):
         """The sums of deltas, in place."""
         return table[: self.linear.cells]
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """The sums of deltas."""
-        return self.linear.shown(self.of_cells(table))
+        return self.linear.picture_values(self.of_cells(table))
 
     def without_noise(
         self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
@@ -176,7 +176,7 @@ class SketchPlan(EventPlan, CountPlan):
         """Return the estimate model of the sum at the worst step."""
         return Scaled(self.model_of(self.split.noise_variance), self.inner.unit * self.full)
 
-    def told(
+    def estimate(
         self,
         sums: Sequence[Sum],
         epoch: int,  # noqa: ARG002

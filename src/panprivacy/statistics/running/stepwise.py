@@ -54,11 +54,11 @@ class StepwiseMemory(TableMemory[P]):
     def rerandomise(self, state: State, noise: Table) -> None:
         """Add the noise, in the open step; what fails half way is wiped."""
         table: Any = self.plan.table
-        with self._whole(state):
+        with self._undone_on_error(state):
             table.rerandomise(state.table, noise, state.tick, self.coins)
 
     @contextmanager
-    def _whole(self, state: State) -> Iterator[None]:
+    def _undone_on_error(self, state: State) -> Iterator[None]:
         """Wipe a state that an error leaves half changed: its sums would be wrong for good."""
         try:
             yield
@@ -93,7 +93,7 @@ class CountedMemory(StepwiseMemory[P]):
         try:
             super().apply(*batches)
         finally:  # whatever has changed is counted
-            with self._whole(state):
+            with self._undone_on_error(state):
                 cells.count(state.table, before, state.tick, self.coins)
 
 
@@ -122,7 +122,7 @@ class StepwiseReleasing(TableReleasing[P]):
             sums = plan.table.sums(after, state.tick, memory.coins)
             ended = np.zeros(1, np.int64)
             released = np.concatenate([one.run(ended).released for one in sums])
-            told = plan.told([one.last for one in sums], state.intrusions, confidence)
+            told = plan.estimate([one.last for one in sums], state.intrusions, confidence)
         except BaseException:
             wipe(after)
             raise

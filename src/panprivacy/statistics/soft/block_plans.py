@@ -77,7 +77,7 @@ class Soft(CountPlan):
         """The soft count: each user counts as far as they are on the way from `low` to `high`."""
         return float(np.clip(states / self.low - 1, 0, 1).sum())
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Users that count in full."""
         return answer, self.high
 

@@ -14,7 +14,7 @@ from panprivacy.ground.validation import whole_number
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Account, Ledger
 from panprivacy.privacy.noise import wipe
-from panprivacy.statistics.deltas import joined_deltas
+from panprivacy.statistics.deltas import concatenated_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.internals import Memory
 from panprivacy.statistics.plan import Plan
@@ -87,7 +87,7 @@ class TableMemory(Memory, Generic[P]):
         """Draw a key and a table; earlier ones, which counted nothing, are wiped."""
         if key is None:
             key = self.coins.key(plan.key_bytes) if plan.key_bytes else b""
-        newborn = State(key, [plan.cells_in(self.slice).born(self.coins)])
+        newborn = State(key, [plan.cells_in(self.slice).initial(self.coins)])
         self.forget()
         self.sizes, self.plan, self.kept = sizes, plan, newborn
         self.addressing = plan.address_in(self.slice, key)
@@ -148,7 +148,7 @@ class TableMemory(Memory, Generic[P]):
         self.check_plans(one.plan for one in batches)
         ids = [chunk for batch in batches for chunk in batch.ids]
         state, rows = self.now, CellBatch(self.addressing, ids)
-        deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
+        deltas = concatenated_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         self.cells.update(state.table, rows, deltas, state.intrusions, self.coins)
 
     def check_plans(self, plans: Iterable[Plan]) -> None:

@@ -91,7 +91,7 @@ class TableReleasing(Releasing, Generic[P]):
             BudgetError: all planned releases have been made. Nothing was spent.
             PanPrivacyError: this is a slice. Nothing was spent.
         """
-        self._check_whole()
+        self._refuse_slice()
         self.memory.check_steps()
         self.memory.account.spend(self.release_epsilon)
         counts = self.with_noise(reading)
@@ -116,7 +116,7 @@ class TableReleasing(Releasing, Generic[P]):
         """Return the sums with discrete Laplace noise on each; a subclass may draw another one."""
         return noised_sums(sums, reading.scales, self.memory.coins)
 
-    def _check_whole(self) -> None:
+    def _refuse_slice(self) -> None:
         """Refuse an answer of a slice: noise and decoder are those of the whole table."""
         if self.memory.slice is not None:
             message = "a slice has no answer of its own: merge the contributions of all shards"

@@ -67,7 +67,7 @@ class TableWindows(LearningWindows):
         answer, reached = next(filter(None, answers.values()), None), self.reached(answers)
         users = None
         if answer is not None and "expected" in self._memory.sizes.learned:
-            users = plan.alike(answer.low)[0], plan.alike(answer.high)[0]
+            users = plan.synthetic_users(answer.low)[0], plan.synthetic_users(answer.high)[0]
         seen = Evidence(users, states if reached is None else reached)
         return tuple(expected.after(seen) for expected in self.expects)
 

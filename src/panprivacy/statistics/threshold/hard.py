@@ -121,7 +121,7 @@ class HardPlan(AnyThreshold, ScoredPlan):
         """The users in such a state, beyond the bound too."""
         return float((states >= self.threshold).sum())
 
-    def alike(self, answer: float) -> tuple[float, int]:
+    def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Users at the threshold."""
         return answer, self.threshold
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from panprivacy.errors import PlanError
 from panprivacy.statistics.common_sizes import Below, CounterCells, CounterMemory, Universe
-from panprivacy.statistics.records import Sizes, flag, learned_bound, whole
+from panprivacy.statistics.records import Sizes, flag, integer, learned_bound
 from panprivacy.statistics.threshold.hard import MOST_HARD, HardPlan, hard_plan
 from panprivacy.statistics.threshold.plan import SoftThreshold, soft_plan
 from panprivacy.tables.planning.blocks import MOST_BOUND, default_reach
@@ -19,7 +19,7 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     """The number of users in a state of about a threshold or more; from half of it on in part."""
 
     threshold: Annotated[
-        int, whole("the state from which on a user counts in full", MOST_BOUND, example=10)
+        int, integer("the state from which on a user counts in full", MOST_BOUND, example=10)
     ]
     universe: Universe
     bound: Annotated[

@@ -83,7 +83,7 @@ class BitCells(PackedCells):
         """Return the probability that a bit is 1 when its user appears after `epoch` intrusions."""
         return _presence(self, epoch)
 
-    def born(self, coins: Coins) -> PackedTable:
+    def initial(self, coins: Coins) -> PackedTable:
         """Return a table in which nobody has appeared."""
         return self._draw(1 - self.presence(0), coins)
 

@@ -66,7 +66,7 @@ class ModularCells:
         """Description of a cell."""
         return f"noisy counters modulo {self.law.modulus:,}"
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """Return a table in which nobody has appeared."""
         table = np.empty(self.cells, self.dtype)  # NumPy gives empty arrays large pages
         weights = self.law.weights.tolist()
@@ -83,7 +83,7 @@ class ModularCells:
 
     def fresh_noise(self, coins: Coins) -> Table:
         """Return noise of the same law for every cell."""
-        return self.born(coins)
+        return self.initial(coins)
 
     def rerandomise(self, table: Table, noise: Table) -> None:
         """Add the noise to every cell."""
@@ -104,7 +104,7 @@ class ModularCells:
             else:
                 _add(table, piece, given, self.law.modulus)
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """Return the values of the counters."""
         return table.astype(np.int64)
 

@@ -55,7 +55,7 @@ class ParityCells(PackedCells):
         """Return P(right) - P(wrong) of a parity after `epoch` announced intrusions."""
         return (1 - 2 * self.noise) ** (epoch + 1)
 
-    def born(self, coins: Coins) -> PackedTable:
+    def initial(self, coins: Coins) -> PackedTable:
         """Return a table in which nobody is present."""
         return self._draw(self.noise, coins)
 

@@ -36,7 +36,7 @@ class Cells(Protocol):
     def says(self) -> str:
         """Description of a cell."""
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """Return a table in which nobody has appeared."""
 
     def is_table(self, table: Table) -> bool:
@@ -61,7 +61,7 @@ class Cells(Protocol):
             coins: source of randomness.
         """
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """Return the value of each cell in a picture."""
 
     def without_noise(
@@ -104,7 +104,7 @@ class PresenceCells(ABC):
         """Number of slots of one cell."""
         return 1
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """Return which cells are ones."""
         return self.ones(table).astype(np.int64)
 

@@ -36,7 +36,7 @@ class SummedCells(ABC):
         """Bytes of the table."""
         return 8 * self.cells
 
-    def born(self, coins: Coins) -> Table:
+    def initial(self, coins: Coins) -> Table:
         """Return a table that has counted nothing."""
         return coins.discrete_laplace(self.scale, self.cells)
 
@@ -55,7 +55,7 @@ class SummedCells(ABC):
     ) -> None:
         """Add deltas to the cells of their slots."""
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
+    def picture_values(self, table: Table) -> NDArray[np.int64]:
         """Return the numbers themselves."""
         return table.astype(np.int64)
 

@@ -47,7 +47,7 @@ class Accumulator(Mechanism):
     def _scale(self) -> Fraction:
         return (1 + self._levels) * self.bound / self.epsilon
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Draw the initial noise."""
         memory = CounterState(np.zeros(1 + self._levels, np.int64), np.zeros((2, 1 + self._levels)))
         memory.cells[:1] = coins.discrete_laplace(self._scale, 1)

@@ -75,7 +75,7 @@ class Delayed(Mechanism):
         compared = comparison_scale((_PARTS - 2) * part, self.updates, self.delta, self.bound)
         return self.bound / part, compared, self.updates * self.bound / part
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Draw the initial noise."""
         memory = CounterState(np.zeros(1, np.int64), np.array([0.0, self.updates, 0.0, 0.0]))
         self.rerandomise(memory, coins)

@@ -70,10 +70,10 @@ class Endless(Mechanism):
         inner = replace(tree, radices=tree.radices[:-1], shares=tree.shares[:-1])
         return math.sqrt(ended + (left * largest_deviation(inner)) ** 2)
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Return the first tree."""
         memory = CounterState(np.zeros(_LEVELS, np.int64), np.zeros((5, _LEVELS + 1)))
-        self._keep(memory, self._trees(0)[1].born(coins))
+        self._keep(memory, self._trees(0)[1].initial(coins))
         return memory
 
     def add(self, memory: CounterState, amount: int) -> None:
@@ -97,7 +97,7 @@ class Endless(Mechanism):
             copy.tick, amounts = copy.tick + len(here), amounts[len(here) :]
             if running.tick == tree.horizon:
                 copy.told[:3, -1] += running.told[:3, len(tree.radices) - 1]
-                running = self._trees(copy.tick)[1].born(coins)
+                running = self._trees(copy.tick)[1].initial(coins)
             self._keep(copy, running)
         memory.cells[:], memory.told[:], memory.tick = copy.cells, copy.told, copy.tick
         wipe(copy.cells)

@@ -69,7 +69,7 @@ class Factorised(Mechanism):
         """Variance of the noise on a coordinate, the same for initial noise and output noise."""
         return math.ceil(Fraction(_squares(self.horizon) * self.bound**2) / (2 * self.rho))
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Draw the initial noise of every coordinate."""
         memory = CounterState(np.zeros(self.horizon, np.int64), np.zeros((2, self.horizon)))
         self.rerandomise(memory, coins)

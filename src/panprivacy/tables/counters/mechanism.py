@@ -75,7 +75,7 @@ class Mechanism(ABC):
         return 1.0
 
     @abstractmethod
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Return the memory before the first step."""
 
     @abstractmethod
@@ -140,4 +140,4 @@ def variances(mechanism: Mechanism, steps: int | None = None) -> Floats:
     """
     silent: Any = Silent()
     count = mechanism.horizon if steps is None else steps
-    return mechanism.run(mechanism.born(silent), np.zeros(count, np.int64), silent).variances
+    return mechanism.run(mechanism.initial(silent), np.zeros(count, np.int64), silent).variances

@@ -53,7 +53,7 @@ class Naive(Mechanism):
     epsilon: Fraction
     bound: int = 1
 
-    def born(self, coins: Coins) -> CounterState:  # noqa: ARG002
+    def initial(self, coins: Coins) -> CounterState:  # noqa: ARG002
         """Return a sum of nothing."""
         return CounterState(np.zeros(1, np.int64), np.zeros((2, 1)))
 
@@ -126,9 +126,9 @@ class FreshNoise(Naive):
     of at most `horizon - 1` answers; one after all looks by that of at most `horizon` answers.
     """
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Draw the initial noise."""
-        memory = Naive.born(self, coins)
+        memory = Naive.initial(self, coins)
         self.rerandomise(memory, coins)
         return memory
 

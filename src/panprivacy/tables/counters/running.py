@@ -86,7 +86,7 @@ class Running:
         known: Floats | None = None,
     ) -> None:
         self.mechanism, self._coins = mechanism, coins
-        self._memory = mechanism.born(coins) if memory is None else memory
+        self._memory = mechanism.initial(coins) if memory is None else memory
         self._known = np.zeros(KNOWN) if known is None else known
 
     @property
@@ -151,7 +151,7 @@ class Running:
             tick: the number of completed steps.
             before: the published sum of these steps; None for the last answer.
         """
-        newborn = self.mechanism.born(self._coins)
+        newborn = self.mechanism.initial(self._coins)
         self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
         self._memory.tick = 0
         wipe(newborn.cells)

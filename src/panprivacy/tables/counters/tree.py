@@ -82,7 +82,7 @@ class Tree(Mechanism):
         """Number of sums of a memory, and of columns of `told`."""
         return len(self.radices), len(self.radices)
 
-    def born(self, coins: Coins) -> CounterState:
+    def initial(self, coins: Coins) -> CounterState:
         """Return the nodes of every level that begin with the first step."""
         memory = self._empty()
         if self.at_birth:

@@ -83,7 +83,7 @@ class Reach:
         """Largest change of a difference of two states between two moments."""
         return 2 * self.cell
 
-    def born(self, budget: Budget) -> Fraction:
+    def initial(self, budget: Budget) -> Fraction:
         """Return the scale of the initial noise of cells."""
         return self.tables * self.cell / budget.state
 
@@ -119,7 +119,7 @@ class Reach:
             published: whether a release publishes each cell.
             added: of how many tables cells were added up.
         """
-        noise = added * CellNoise.laplace(self.born(budget))
+        noise = added * CellNoise.laplace(self.initial(budget))
         for _ in range(intrusions):
             noise += added * CellNoise.laplace(self.later(budget))
         return (
@@ -130,7 +130,7 @@ class Reach:
 
     def tails(self, cells: int, budget: Budget, intrusions: int, moment: float) -> Tails:
         """Return the tail bounds of the cells of a table whose states have this sum of squares."""
-        scales = [float(self.born(budget)), *[float(self.later(budget))] * intrusions]
+        scales = [float(self.initial(budget)), *[float(self.later(budget))] * intrusions]
         found = []
         for tilt in _TILTS:
             h = tilt / max(scales)

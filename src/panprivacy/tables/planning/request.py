@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.guarantee import Budget, shown
+from panprivacy.privacy.guarantee import Budget, format_rounded_up
 from panprivacy.tables.decoders.intervals import discrete_laplace_variance
 
 _SPLIT_GRID = 1024
@@ -59,7 +59,8 @@ class Request:
         total = budget.total(releases=self.releases, intrusions=self.intrusions)
         if total > self.epsilon:
             message = (
-                f"this budget costs epsilon {shown(total)} in all, above {shown(self.epsilon)}"
+                f"this budget costs epsilon {format_rounded_up(total)} in all, "
+                f"above {format_rounded_up(self.epsilon)}"
             )
             raise PlanError(message)
         return budget
@@ -125,5 +126,5 @@ def laplace_variance(epsilon: float) -> float:
 
 def no_signal(request: Request) -> PlanError:
     """Build the error for a plan in which noise hides everything."""
-    told = f"epsilon {shown(request.epsilon)} is too small to leave any signal"
+    told = f"epsilon {format_rounded_up(request.epsilon)} is too small to leave any signal"
     return PlanError(f"{told}: most answers need 0.1 to 10")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from panprivacy.errors import PlanError
 from panprivacy.statistics.common_sizes import CounterCells, CounterMemory, PerhapsUniverse
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.running.cropped.plan import RunningCroppedPlan
 from panprivacy.statistics.running.plan import at_birth
 from panprivacy.statistics.running.sizes import Horizon
@@ -28,13 +28,13 @@ _CELLS_PER_USER = tuple(4 << power for power in range(7))
 class RunningCroppedSizes(Sizes, frozen=True, tag="running-cropped-sum"):
     """The sum of what users did so far, of nobody more than tau, at every step; hides one event."""
 
-    tau: Annotated[int, whole("the most that a user counts for", MOST_CORNER, example=10)]
+    tau: Annotated[int, integer("the most that a user counts for", MOST_CORNER, example=10)]
     horizon: Horizon
-    bound: Annotated[int, whole("the most that one event adds", MOST_BOUND, example=1)] = 1
+    bound: Annotated[int, integer("the most that one event adds", MOST_BOUND, example=1)] = 1
     universe: PerhapsUniverse = None
     expected: Annotated[
         int | None,
-        whole("for open-ended ids, the most users that may come", _MOST_USERS, example=100_000),
+        integer("for open-ended ids, the most users that may come", _MOST_USERS, example=100_000),
     ] = None
     cells: CounterCells = None
     memory: CounterMemory = None

@@ -91,7 +91,7 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
         """Nobody leaves."""
         refuse_deltas(deltas < 1, "delta must be at least 1: users that leave cannot be counted")
 
-    def told(
+    def estimate(
         self, sums: Sequence[Sum], epoch: int, confidence: float
     ) -> tuple[float, float, float, Measured]:
         """The number of users with its interval, and before it is cut, from the ones of each level.

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from panprivacy.ground.parsing import Users
 from panprivacy.ground.validation import MOST_BYTES
-from panprivacy.statistics.records import Sizes, users, whole
+from panprivacy.statistics.records import Sizes, integer, users
 from panprivacy.statistics.running.distinct.plan import RunningDistinctPlan, plan_running_distinct
 from panprivacy.statistics.running.sizes import Horizon
 from panprivacy.tables.planning.request import Request
@@ -24,7 +24,7 @@ class RunningDistinctSizes(Sizes, frozen=True, tag="running-distinct"):
             "how many users to plan for; the count stays private outside of the range", "1000:1e9"
         ),
     ] = (1_000, 1_000_000_000)
-    memory: Annotated[int, whole("most bytes of bits; the plan may use fewer", MOST_BYTES)] = (
+    memory: Annotated[int, integer("most bytes of bits; the plan may use fewer", MOST_BYTES)] = (
         1 << 16
     )
 

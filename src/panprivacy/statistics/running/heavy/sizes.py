@@ -15,7 +15,7 @@ from panprivacy.statistics.heavy.sizes import (
     Independence,
     check_heavy,
 )
-from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.running.heavy.plan import RunningHeavyPlan
 from panprivacy.statistics.running.plan import at_birth
 from panprivacy.statistics.running.sizes import Horizon
@@ -35,16 +35,16 @@ class RunningHeavySizes(Sizes, frozen=True, tag="running-heavy-hitters"):
     Hides one event.
     """
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=1_000)]
+    k: Annotated[int, integer("who holds at least 1/k of the total counts", MOST_K, example=1_000)]
     total: Annotated[
         int,
-        whole("what all deltas will add up to, which is public", MOST_TOTAL, example=10_000_000),
+        integer("what all deltas will add up to, which is public", MOST_TOTAL, example=10_000_000),
     ]
     horizon: Horizon
-    bound: Annotated[int, whole("the most that one event adds", MOST_BOUND, example=1)] = 1
+    bound: Annotated[int, integer("the most that one event adds", MOST_BOUND, example=1)] = 1
     cells: Annotated[
         int | None,
-        whole(
+        integer(
             "cells, at least 2k; unless told, as many as make the largest error smallest",
             MOST_BYTES,
             example=32_000,

@@ -145,7 +145,7 @@ CHANGING = {
 """States, coins of the audit, what is known of others. The rest is public, cached, and shared."""
 
 
-DERIVED = {"DecompoundedReading", "HeavyCount", "LeavingPlan", "SoftThreshold"}
+DERIVED = {"DecompoundedReading", "HeavyCount", "LeavingPlan", "SoftThreshold", "_SeveralModels"}
 """Of fields of others alone, which cannot be changed there either."""
 
 

@@ -99,7 +99,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     def plan(self, request: Request) -> IncidencePlan:
         """A counter for each user, of a universe or a sample of it, or hashed ones."""
         self._check()
-        for room in (not self.signed, False):  # room would widen each threshold of signed states
+        # Room would widen each threshold of signed states.
+        for room in (False,) if self.signed else (True, False):
             planned = self.attempt(request, room=room)
             if planned.readable:
                 return planned

@@ -90,7 +90,9 @@ class SharedSpectrum:
         """
         sides = self._sides()
         near = np.sqrt(sides * strains / (FULL * (self.modulus - 1)))
-        quantiles = np.sort((1 - near) / np.sqrt(2 * strains / sides))
+        quantiles = (1 - near) / np.sqrt(2 * strains / sides)
+        # Strains mostly rise with the frequency: what is nearly in order is soon sorted.
+        quantiles = np.sort(quantiles[::-1], kind="stable")
         lost, left = 0.0, len(quantiles)
         for some in np.split(quantiles, range(_AT_ONCE, left, _AT_ONCE)):
             tails = [math.erfc(quantile) / 2 for quantile in some.tolist()]

@@ -33,6 +33,23 @@ def test_a_terminal_is_told_once_when_searches_take_long(monkeypatch, stream, li
     assert told == [0, 0, lines, lines]
 
 
+def test_a_search_within_another_one_counts_once_and_may_tell(monkeypatch):
+    seconds, stream = iter([0.0, 0.6, 0.7, 5.0, 5.2, 5.5]), Terminal()
+    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(sys, "stderr", stream)
+    searches, told = Searches(), []
+    with searches.counted():
+        with searches.counted():
+            pass
+        told.append(stream.getvalue())
+    with searches.counted():  # 0.7 seconds before it
+        with searches.counted():
+            pass
+        told.append(stream.getvalue())
+    assert told == ["", ""]
+    assert "searching" in stream.getvalue()
+
+
 def test_a_process_without_standard_error_searches_too(monkeypatch):
     seconds = iter([0.0, 2.0])
     monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))

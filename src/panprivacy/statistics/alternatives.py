@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from panprivacy.errors import PlanError
+from panprivacy.ground.patience import searches
 from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.plan import Plan
@@ -70,7 +71,8 @@ class Alternatives:
     def plan(self, epsilon: Fraction, memory: int | None) -> Plan:
         """The plan for an epsilon, within so many bytes of table; None for those of the sizes."""
         sizes = self.sizes if memory is None else self.sizes.within(memory)
-        return sizes.planned(replace(self._asked, epsilon=epsilon))
+        with searches.counted():
+            return sizes.planned(replace(self._asked, epsilon=epsilon))
 
     def smallest_memory(self, epsilon: Fraction, most: int, reaches: Reaches) -> Plan | None:
         """The first power of two bytes, or else `most`, that reaches the target."""

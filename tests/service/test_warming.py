@@ -32,6 +32,7 @@ def test_each_format_has_been_read_and_nothing_counted(engine, monkeypatch):
     frozen = gc.get_freeze_count()
     engine.warm_up()
     assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold()[2] == 20  # all objects of 1,800 connections take 0.1 s
     assert [stream.state() for stream in engine.streams.values()] == before
     assert {kind for kind, rows in read if rows == 1} == {*MEDIA_TYPES.values()}
 

@@ -28,6 +28,12 @@ from panprivacy.statistics.containers import parted, resume_all
 
 _SWEEP_SECONDS = 0.25
 
+_FULL_COLLECTION = 20
+"""Collections of younger garbage before all objects are scanned, in place of 10.
+
+A scan takes 0.1 s with 1,800 connections; it frees 4 KB for each one that was closed since.
+"""
+
 
 class Engine:
     """Takes requests in, and has them counted, stored and released.
@@ -73,6 +79,7 @@ class Engine:
             warm_up(stream)
         gc.collect()
         gc.freeze()  # these objects stay: to scan them takes longer than many requests
+        gc.set_threshold(*gc.get_threshold()[:2], _FULL_COLLECTION)
 
     def begin(self) -> None:
         """Start the intake, the checkpoints and the releases.

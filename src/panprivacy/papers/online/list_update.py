@@ -48,7 +48,7 @@ class ListUpdate(MultiCounter):
         n: number of elements, at least 2.
         horizon: maximum number of steps.
         epsilon: the loss for one request, in nats.
-        every: after how many steps the order changes; None for `n/(log2(n) + 1)`, rounded up.
+        every: after how many steps the order changes; None for `n/n.bit_length()`, rounded up.
         weights: the largest weight; None for the one whose bound is least.
         ledger: budget shared with others that count the same requests; None for one of its own.
         coins: source of all randomness; None for the operating system's.

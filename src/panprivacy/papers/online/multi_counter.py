@@ -56,7 +56,7 @@ class MultiCounter(Online):
         n: number of counters.
         horizon: maximum number of steps.
         epsilon: the loss for one event, in nats.
-        every: after how many steps all counters answer; None for `n/(log2(n) + 1)`, rounded up.
+        every: after how many steps all counters answer; None for `n/n.bit_length()`, rounded up.
         ledger: budget shared with others that count the same events; None for one of its own.
         coins: source of all randomness; None for the operating system's.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated
@@ -26,7 +26,7 @@ from panprivacy.privacy.guarantee import (
     format_rounded_up,
     warn_if_weak,
 )
-from panprivacy.statistics.alternatives import Alternatives
+from panprivacy.statistics.alternatives import Alternatives, Target
 from panprivacy.statistics.composites.moving import Continual
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import USELESS, format_number, percent
@@ -259,16 +259,13 @@ def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
     """Print what would help, if all answers are useless."""
     if min(margins(best, confidence)) <= USELESS:
         return
-
-    def reaches(candidate: Plan) -> bool:
-        return min(margins(candidate, confidence)) <= _OF_USE
-
+    target = Target(lambda candidate: min(margins(candidate, confidence)), _OF_USE)
     loss = best.request.epsilon
     ways = []
-    looser = search.smallest_epsilon(None, reaches)
+    looser = search.smallest_epsilon(None, target)
     if looser is not None:
         ways.append(f"--epsilon {format_rounded_up(looser.request.epsilon)}")
-    people = _people(search, loss, reaches)
+    people = _people(search, loss, target)
     if people is not None:
         ways.append(f"a window long enough for {people}")
     advice = " or ".join(ways) or "only a larger problem"
@@ -296,7 +293,7 @@ def _print_people(search: Alternatives, loss: Fraction, confidence: float) -> No
     typer.echo("for few people: panprivacy advise")
 
 
-def _people(search: Alternatives, loss: Fraction, reaches: Callable[[Plan], bool]) -> str | None:
+def _people(search: Alternatives, loss: Fraction, target: Target) -> str | None:
     """Return the expected number of users for which an epsilon suffices; None if there is none."""
     expected = getattr(search.sizes, "expected", None)
     if not isinstance(expected, tuple):
@@ -307,7 +304,7 @@ def _people(search: Alternatives, loss: Fraction, reaches: Callable[[Plan], bool
             replace(search.sizes, expected=(low, high)), search.releases, search.intrusions
         )
         with suppress(PlanError):
-            if reaches(larger.plan(loss, None)):
+            if target(larger.plan(loss, None)):
                 return f"expected={low}" if low == high else f"expected={low}:{high}"
     return None
 

@@ -13,7 +13,7 @@ from panprivacy.ground.validation import (
     proportion,
 )
 from panprivacy.privacy.guarantee import Epsilon, warn_if_weak
-from panprivacy.statistics.alternatives import EPSILONS, MOST_SEARCHED, Alternatives
+from panprivacy.statistics.alternatives import EPSILONS, MOST_SEARCHED, Alternatives, Target
 from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.statistic import Statistic
@@ -104,13 +104,11 @@ def plan_for(
     Raises:
         PlanError: nothing reaches it; says what would.
     """
-
-    def reaches(candidate: Plan) -> bool:
-        return candidate.relative_margin(confidence) <= target
-
+    wanted = Target(lambda candidate: candidate.relative_margin(confidence), target)
     if epsilon is None:
-        search.plan(EPSILONS[1], memory)  # raises what is wrong with any epsilon
-        found = search.smallest_epsilon(memory, reaches)
-        return found or search.refuse(None, memory or search.sizes.most_memory, reaches)
-    found = search.smallest_memory(epsilon, memory or MOST_SEARCHED, reaches)
-    return found or search.refuse(epsilon, memory or MOST_SEARCHED, reaches)
+        found = search.smallest_epsilon(memory, wanted)
+        if found is None:
+            search.plan(EPSILONS[1], memory)  # raises what is wrong with any epsilon
+        return found or search.refuse(None, memory or search.sizes.most_memory, wanted)
+    found = search.smallest_memory(epsilon, memory or MOST_SEARCHED, wanted)
+    return found or search.refuse(epsilon, memory or MOST_SEARCHED, wanted)

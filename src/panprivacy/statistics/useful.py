@@ -6,6 +6,7 @@ Every constructor asks here, and so do programs, through the constructors that t
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from panprivacy.errors import NoiseError, noise_allowed
-from panprivacy.statistics.alternatives import Alternatives
+from panprivacy.statistics.alternatives import Alternatives, Target
 from panprivacy.statistics.plan import Plan, least_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.tables.planning.request import Request
@@ -52,19 +53,17 @@ def check_useful(sizes: Sizes, request: Request) -> None:
     _, good = planned.limits
     parts = (_total.get() or request.epsilon) / request.epsilon
 
-    def reaches(candidate: Plan) -> bool:
-        return least_error(candidate) < good
-
+    target = Target(least_error, math.nextafter(good, 0))
     error = least_error(planned)
     message = (
         f"this plan gives a standard deviation of at least {error:.2g} times {planned.measure}: "
         "the answer would be noise; "
     )
-    if request.budget is not None and reaches(sizes.planned(replace(request, budget=None))):
+    if request.budget is not None and target(sizes.planned(replace(request, budget=None))):
         message += "without budget= it would do"
         raise NoiseError(message, "budget", error)
     search = Alternatives(sizes, request.releases, request.intrusions)
-    ways = search.ways_to(request.epsilon, None, reaches, parts)
+    ways = search.ways_to(request.epsilon, None, target, parts)
     message += str(ways)
     raise NoiseError(message, ways.field, error)
 

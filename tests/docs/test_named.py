@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import tomllib
 
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, name
 from tests.docs.pins import has_test
 
-PACKAGES = "panprivacy", "benchmarks", "reproductions", "tests"
+PACKAGES = "panprivacy", "pp", "benchmarks", "reproductions", "tests"
 HOMES = [
     "panprivacy",
     *(
@@ -40,6 +41,8 @@ SUBJECTS = {"panprivacy.visits"}
 EXAMPLES = {"src/panprivacy/a/b.py"}
 """Paths that stand for any path."""
 
+RULES = (ROOT / "Makefile").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EACH = pytest.mark.parametrize(
     "page", [page for page in PAGES if page.stem != "CHANGELOG"], ids=name
 )
@@ -61,6 +64,8 @@ def found(dotted):
         LookupError: it stands for nothing.
     """
     parts = dotted.split(".")
+    if parts[0] == "pp":
+        parts[0] = "panprivacy"
     for length in range(len(parts), 0, -1):
         try:
             thing = importlib.import_module(".".join(parts[:length]))
@@ -131,13 +136,26 @@ def benchmarks():
 
 def test_every_benchmark_has_a_row_of_measurements():
     page = (ROOT / "docs/measurements.md").read_text()
-    rules = (ROOT / "Makefile").read_text()
     recipes = {
-        target: re.search(rf"^{target}:.*\n((?:\t.*\n)*)", rules, re.MULTILINE)[1]
+        target: re.search(rf"^{target}:.*\n((?:\t.*\n)*)", RULES, re.MULTILINE)[1]
         for target in re.findall(r"`make ([a-z-]+)`", page)
     }
     measured = set(re.findall(r"-m benchmarks\.(\w+)", "".join([page, *recipes.values()])))
     assert set(benchmarks()) - measured == set()
+
+
+@EACH
+def test_targets_and_extras_exist(page):
+    text = page.read_text()
+    targets = set(re.findall(r"(?:`|\$ )make ([a-z][a-z-]*)", text))
+    assert {one for one in targets if not re.search(rf"^{one}:", RULES, re.MULTILINE)} == set()
+    extras = {name for some in re.findall(r"'\.\[([\w,]+)\]'", text) for name in some.split(",")}
+    assert extras <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_pages_name_the_oldest_python_that_is_supported():
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert f"with Python {oldest} or newer" in (ROOT / "README.md").read_text()
 
 
 def test_what_is_not_there_is_found_missing():

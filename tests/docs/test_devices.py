@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,7 +78,12 @@ def test_the_table_of_noise_is_the_one_that_is_planned():
 
 def test_the_command_of_the_page_prints_what_the_page_shows():
     block = PAGE.partition("$ panprivacy federated simulate ")[2].partition("```")[0].splitlines()
-    words = [*block[0].split(), "--devices", "100", "--ticks", "2", "--encrypted", "2"]
+    smaller = {"--devices": "100", "--ticks": "2"}
+    given = block[0].split()
+    words = [smaller.get(before, word) for before, word in pairwise(["", *given])]
+    assert "100" in words
+    assert "--encrypted" not in words
+    words += ["--encrypted", "2"]
     found = run_command("federated", "simulate", *words)
     assert found.code == 0, found.stderr
     bare = [re.sub(r"[-\d,. ]+", " ", line) for line in found.stdout.splitlines()]

@@ -779,7 +779,7 @@ def test_a_role_that_may_only_select_can_read(postgres):
     role = f"{schema}_reader"
     postgres.execute(f"CREATE ROLE {role} LOGIN", f"GRANT USAGE ON SCHEMA {schema} TO {role}")
     theirs = make_url(url).set(username=role).render_as_string()
-    with pytest.raises(PlanError, match="permission denied for table panprivacy_schema; mend"):
+    with pytest.raises(PlanError, match=r"permission denied for table panprivacy_schema; .*mend"):
         ReleaseReader(theirs)
     postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}")
     with contextlib.closing(ReleaseReader(theirs)) as reader:

@@ -196,7 +196,8 @@ def sums(task, answer):
     """
     found, how = json.loads(answer), task.kind.reporting
     return found["reports"], [
-        round(one["value"] * how.kept + found["reports"] * how.absent) for one in found["answers"]
+        round(one["value"] * how.keep_probability + found["reports"] * how.absent)
+        for one in found["answers"]
     ]
 
 

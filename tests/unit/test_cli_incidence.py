@@ -332,8 +332,8 @@ def test_a_picture_says_no_smaller_odds_than_the_plan(epsilon):
     [
         ("incidence,universe=9", "incidence needs bound=: the largest sum"),
         ("incidence,bound=5", "universe="),
-        ("distinct,bound=5", "bound= and signed= are for deletions=True"),
-        ("distinct,signed", "bound= and signed= are for deletions=True"),
+        ("distinct,bound=5", "bound= and signed= are for deletions"),
+        ("distinct,signed", "bound= and signed= are for deletions"),
         ("distinct,exactly=1", "distinct has no exactly=: its sizes are expected, memory"),
         ("distinct,deletions,bound=5", "distinct needs --delta: the column that says who"),
         ("distinct,deletions", "deletions needs bound="),

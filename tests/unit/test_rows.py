@@ -8,7 +8,7 @@ from panprivacy.devices.federated.rows import (
     CIPHERTEXT_BYTES,
     SHARED_BYTES,
     entries,
-    joined,
+    row_of,
     selected,
 )
 
@@ -16,8 +16,8 @@ from panprivacy.devices.federated.rows import (
 def test_a_row_is_taken_apart_and_put_together():
     assert entries(b"aabbc", 2) == [b"aa", b"bb", b"c"]
     assert entries(b"", 2) == []
-    assert joined(entries(b"aabb", 2), [], [b"cc"]) == b"aabbcc"
-    assert joined() == b""
+    assert row_of(entries(b"aabb", 2), [], [b"cc"]) == b"aabbcc"
+    assert row_of() == b""
 
 
 def test_each_entry_is_chosen_by_its_bit():

@@ -13,10 +13,11 @@ from panprivacy.statistics.soft.scored_plans import (
     Tents,
     Votes,
     _Unrounded,
+    promising,
     scored_split,
     votes_of,
 )
-from panprivacy.tables.planning.request import noise_variance
+from panprivacy.tables.planning.request import Request, budgets, noise_variance
 from panprivacy.tables.planning.room import sets_of
 
 EPSILON = Fraction(4)
@@ -70,11 +71,12 @@ def test_the_error_of_an_unrounded_score_has_the_noise_of_the_release_in_it(reci
     law = recipe.law(EPSILON).weights / recipe.law(EPSILON).weights.sum()
     turned = np.array([np.roll(unrounded.votes, -state) for state in range(recipe.modulus)])
     assert turned @ law == pytest.approx(unrounded.question, abs=1e-9)
-    spread = (turned**2 @ law - (turned @ law) ** 2).max()
+    told = recipe.countable_states()
+    spread = (turned**2 @ law - (turned @ law) ** 2)[told].max()
     output = noise_variance(float(np.ptp(unrounded.votes)), budget)
     for cells in (1, 1_000):
         expected = np.sqrt(cells * spread + output) / cells
-        assert unrounded.error(cells, budget) == pytest.approx(expected, rel=0.05)
+        assert unrounded.error(cells, budget, recipe) == pytest.approx(expected, rel=0.05)
 
 
 def test_scores_are_whole_numbers_within_their_range(recipe):
@@ -102,3 +104,16 @@ def test_a_split_tells_how_far_scores_reach(recipe):
     assert split.contrast == pytest.approx(votes.contrast / votes.range)
     assert split.budget == budget
     assert split.noise_variance > 0
+
+
+def test_the_promising_budgets_have_the_one_that_is_best_once_scores_are_rounded(recipe):
+    cells = 100_000
+    spendings = budgets(Request(Fraction(1)))
+
+    def error(budget):
+        votes = votes_of(recipe, budget.state, cells, 0)
+        return (cells * votes.variance + noise_variance(votes.range, budget)) / votes.contrast**2
+
+    found = promising(recipe, spendings, cells, 0)
+    assert min(spendings, key=error) in found
+    assert len(found) < len(spendings) / 2

@@ -25,7 +25,7 @@ _NEAR = Fraction(11, 10)
 """Within such a factor each epsilon that is asked for gets a plan: errors are no smooth curves."""
 
 _MOST_SMOOTH = 4
-"""Beyond such an epsilon they all do: errors of plans of least regret may rise with it."""
+"""Beyond such an epsilon they all do, of a range: an error of least regret may rise with it."""
 
 _LEAP = 6
 """Every sixth plan that is tried halves what is left, should errors not fall as foreseen."""
@@ -201,11 +201,14 @@ class Alternatives:
         low, high = EPSILONS
         known = [Fraction(0), 2 * high]  # the largest that misses it, the smallest that reaches it
         bracket = _Bracket(target.most, 1)
+        ranges: set[bool] = set()
 
         def measure(epsilon: Fraction) -> None:
             error = math.inf
             with suppress(PlanError):  # so small that no signal is left
-                error = target.error(self.plan(epsilon, memory))
+                planned = self.plan(epsilon, memory)
+                error = target.error(planned)
+                ranges.add(bool(planned.error_points))
             bracket.add(float(epsilon), error)
             known[error <= target.most] = epsilon
 
@@ -213,7 +216,8 @@ class Alternatives:
             while known[0] < epsilon < known[1]:
                 ends = max(known[0], low), min(known[1], high)
                 guess = _rounded(bracket.crossing(*map(float, ends)))
-                near = ends[0] > _MOST_SMOOTH or ends[1] <= _NEAR * ends[0]
+                rough = ends[0] > _MOST_SMOOTH and True in ranges
+                near = rough or ends[1] <= _NEAR * ends[0]
                 measure(guess if known[0] < guess < known[1] and not near else epsilon)
             return epsilon >= known[1]
 

@@ -15,7 +15,7 @@ from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import IN_PART
-from panprivacy.statistics.soft.scored_plans import ScoredPlan, scored_split
+from panprivacy.statistics.soft.scored_plans import ScoredPlan, promising, scored_split
 from panprivacy.statistics.threshold.plan import AnyThreshold, soft_plan
 from panprivacy.tables.cells.law import Law, on_shape
 from panprivacy.tables.cells.modular import counter_type
@@ -166,7 +166,8 @@ def hard_plan(
         if not tried:
             return None
         found = min(tried, key=HardPlan.absolute_error).shape
-        split = [plan for budget in spendings for plan in made(found, budget)]
+        asked = Shaped(found), spendings, counters(found.modulus), request.intrusions
+        split = [plan for budget in promising(*asked) for plan in made(found, budget)]
         return min(split, key=HardPlan.absolute_error)
 
     bare = [Shape(threshold, bound, modulus, 1) for modulus in _moduli(threshold, bound)]

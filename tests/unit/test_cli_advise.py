@@ -59,6 +59,12 @@ def test_designs_that_miss_say_so_and_the_text_names_what_is_left():
     assert "Small pages can be read together" in said
 
 
+def test_a_design_that_misses_at_one_end_says_when():
+    said = " ".join(advised(300, "1d", "10%").split())
+    assert "; misses 10 % if the same people come in all of it" in said
+    assert "misses" not in " ".join(advised(10_000, "1d", "50%").split())
+
+
 def test_the_lines_to_copy_run(tmp_path):
     log = tmp_path / "access.log"
     line = '10.0.0.{} - - [21/Nov/2026:08:00:00 +0000] "GET / HTTP/1.1" 200 512\n'

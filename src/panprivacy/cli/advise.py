@@ -100,7 +100,11 @@ class Recommendation:
         """Yield the lines that describe it."""
         errors = " / ".join(percent(error) for error in self.errors)
         where = " / ".join(format_number(truth, self.plan.unit) for truth in self.truths)
-        misses = "" if self.error <= wanted else f"; misses {100 * wanted:.2g} %"
+        misses = ""
+        if self.error > wanted:
+            misses = f"; misses {100 * wanted:.2g} %"
+        elif self.errors[0] > wanted:
+            misses = f"; misses {100 * wanted:.2g} % if the same people come in all of it"
         one = "one person, with all they do in a window"
         if self.guarantee.adjacency == "event":
             one = "one event, not all events of a person"

@@ -95,6 +95,16 @@ COMMANDS = {
         "`panprivacy serve` makes it, so start it first",
     ),
     "a picture in JPEG": ([*RUN, "--plot", "x.jpg"], "name a file that ends in .png"),
+    "a statistic and a blank": (
+        [*RUN[:7], "distinct expected=9"],
+        "a comma parts a statistic from its sizes: distinct,expected=9",
+    ),
+    "a misspelt option": ([*RUN, "--ignore-other"], "did you mean --ignore-others?"),
+    "an option that is not there": (
+        [*RUN, "--output", "json"],
+        "there is no option --output: panprivacy run --help lists them",
+    ),
+    "a folder of a configuration": (["init", "none/c.toml"], "there is no folder none; make it"),
     "a misspelt command": (["rn"], "No such command 'rn': there are run, "),
     "a configuration that is not there": (["serve", "c.toml"], "`panprivacy init` writes a"),
     "an attack that is not there": (["attack", "nothing"], "the attacks are dictionary, replay"),

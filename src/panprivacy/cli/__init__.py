@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -213,7 +214,21 @@ def _usage_error(error: Any) -> str:
     extra = _EXTRA_FILE.search(message)
     if extra and "--config" in _options_of(getattr(error, "ctx", None)):
         cures = [f"name the configuration with --config {extra[1]}"]
-    return (option and _respelled(option)) or ": ".join([message, *cures])
+    if option:
+        return _respelled(option) or _unknown_option(option, getattr(error, "ctx", None))
+    return ": ".join([message, *cures])
+
+
+def _unknown_option(option: str, context: Any) -> str:
+    """Return the error of an option that is not there, with the options that are spelt like it."""
+    close = get_close_matches(option, sorted(_options_of(context) | {"--help"}), 2, 0.8)
+    names: list[str] = []  # below the program, which may be started under another name
+    while context and context.parent:
+        names.insert(0, context.info_name)
+        context = context.parent
+    help_of = " ".join(["panprivacy", *names, "--help"])
+    hint = f"did you mean {' or '.join(close)}?" if close else f"{help_of} lists them"
+    return f"there is no option {option}: {hint}"
 
 
 def _options_of(context: Any) -> set[str]:

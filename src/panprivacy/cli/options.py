@@ -35,6 +35,8 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o600, undo: ExitStack | N
         write_new_file(path, data, mode)
     except FileExistsError:
         message = f"{path} is there already: name another file, or remove it first"
+    except FileNotFoundError:
+        message = f"cannot write {path}: there is no folder {path.parent}; make it first"
     except (OSError, ValueError) as error:
         message = f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
     else:

@@ -240,7 +240,7 @@ class Releaser:
         with self._file.changing():
             if self._left() <= 1:
                 message = "no release is left but that of the end of the window; "
-                message += "plan for more with releases="
+                message += "plan for more, such as releases = 2, in the configuration"
                 raise BudgetError(message)
             name = self._cut(self._clock()).name
         with self._made:

@@ -240,7 +240,7 @@ class Stream(Resumable):
             self._advance()
             if self._releases.left() <= 1:
                 message = "no release is left but that of the end of the window; "
-                message += "plan for more with releases="
+                message += "plan for more, such as releases = 2, in the configuration"
                 raise BudgetError(message)
             one = self._releases.make()
             self._kept.wait_for(lambda: self._unwritten or not self.unkept, _WAIT)

@@ -17,7 +17,7 @@ from typing import Any, Self
 from panprivacy.errors import PlanError
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Ledger
-from panprivacy.statistics.catalogue import StatisticType, kind_of
+from panprivacy.statistics.catalogue import StatisticType, kind_of, kinds
 from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.statistic import Statistic
@@ -79,6 +79,10 @@ class Specification:
             PlanError: it is none.
         """
         name, *parts = text.split(",")
+        first, *more = name.split() or [""]
+        if more and first in kinds():
+            message = f"a comma parts a statistic from its sizes: {','.join([first, *more])}"
+            raise PlanError(message)
         kind = kind_of(name.strip())
         texts = _texts(kind, parts)
         label = texts.pop(LABEL, kind.entry.name)

@@ -51,7 +51,7 @@ def test_a_new_file_is_its_owners_alone_and_never_an_old_one(tmp_path):
     with ExitStack() as undo, pytest.raises(PlanError, match="is there already: name another"):
         write_new(path, b"two", undo=undo)
     assert path.read_bytes() == b"one"
-    with pytest.raises(PlanError, match=r"cannot write .*: No such file or directory"):
+    with pytest.raises(PlanError, match=r"cannot write .*: there is no folder"):
         write_new(tmp_path / "missing" / "secret", b"one")
 
 

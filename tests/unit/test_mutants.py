@@ -140,9 +140,10 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 
 CHANGING = {
     "Body", "ClusterRecord", "CounterState", "Cut", "EnumeratedCoins", "Pending", "PlannedCoins",
-    "ShiftedCoins", "State", "StreamRecord", "_Attempt", "_Consumer", "_Problem", "_Run", "_Shard",
+    "ShiftedCoins", "State", "StreamRecord", "_Attempt", "_Bracket", "_Consumer", "_Problem",
+    "_Run", "_Shard",
 }  # fmt: skip
-"""States, coins of the audit, what is known of others. The rest is public, cached, and shared."""
+"""States, coins of the audit, what is known of others, a search. The rest is public and shared."""
 
 
 DERIVED = {"DecompoundedReading", "HeavyCount", "LeavingPlan", "SoftThreshold", "_SeveralModels"}

@@ -48,7 +48,8 @@ def measured(case, before, after, seed):
     """What a release would noise, in a life with users before and after an announced intrusion."""
     statistic = case.make(SeededCoins(seed), epsilon=EPSILON, intrusions=1)
     squared, plan = case.name in SQUARED, statistic.plan
-    _, state = getattr(plan, "alike", lambda answer: (answer, plan.bound if squared else 1))(1.0)
+    others = plan.bound if squared else 1
+    _, state = getattr(plan, "synthetic_users", lambda answer: (answer, others))(1.0)
     statistic.update(before, np.full(len(before), state))
     statistic.announce_intrusion()
     statistic.update(after, np.full(len(after), state))

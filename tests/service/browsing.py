@@ -41,7 +41,8 @@ def dashboard(config, *options):
     """Where the dashboard of a configuration is, while it runs."""
     log = Path(config).with_name("dashboard.log")
     with log.open("w") as opened:
-        words = [*PLAIN, "dashboard", str(config), "--listen", "127.0.0.1:0", *options]
+        listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
+        words = [*PLAIN, "dashboard", str(config), *listen, *options]
         process = subprocess.Popen(words, stderr=opened)
     try:
         end = time.monotonic() + 180

@@ -163,7 +163,7 @@ def test_a_plan_prints_the_error_by_what_epsilon_covers():
     assert zero.split() == ["0", f"±{margins[0]:.2g}", "%"]
     assert one.split() == ["1", f"±{margins[1]:.0f}", "%"]
     assert margins[2] > 1_000
-    assert two.split() == ["2", "no", "use"]
+    assert two.split() == ["2", "over", "1,000", "%"]
     assert note == f"note: {planned[2].caution}"
 
 

@@ -46,17 +46,20 @@ def installed(extra: Extra) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        message = import_failed(error)
-        if error.name in PACKAGES and isinstance(error, ModuleNotFoundError):
-            message = f"{extra} {error.name}: {install(extra.name)}"
-        raise PlanError(message) from None
+        raise PlanError(import_failed(error, extra)) from None
 
 
-def import_failed(error: ImportError) -> str:
-    """Return what is to be installed, if a package of an extra is not there; else what failed."""
+def import_failed(error: ImportError, extra: Extra | None = None) -> str:
+    """Return what is to be installed, if a package of an extra is not there; else what failed.
+
+    Args:
+        error: of the import.
+        extra: the extra that was to be imported; None for that of the package.
+    """
     found = PACKAGES.get(error.name or "")
     if found is not None and isinstance(error, ModuleNotFoundError):
-        return f"this command needs {error.name}: {install(found)}"
+        needs, name = (extra, extra.name) if extra else ("this command needs", found)
+        return f"{needs} {error.name}: {install(name)}"
     says = " ".join(str(error).split())
     if error.name is None and says:  # a sentence of the package itself
         return says

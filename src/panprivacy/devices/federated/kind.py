@@ -46,9 +46,9 @@ class SumDecryption(Decryption, Protocol):
 class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """A statistic over devices, and the noise that each of them draws.
 
-    A device holds a row of `width` encrypted values. `born` makes the first one, `after_event` the
-    one that follows if there was an event; `reported` makes the row of `answers` encrypted values
-    that leaves. None of them branches on what the device observed, and what they return is
+    A device holds a row of `width` encrypted values. `initial` makes the first one, `after_event`
+    the one that follows if there was an event; `reported` makes the row of `answers` encrypted
+    values that leaves. None of them branches on what the device observed, and what they return is
     re-randomised before anybody sees it.
     """
 

@@ -1,8 +1,8 @@
 """Exact arithmetic: bounds of irrational numbers, and printed numbers.
 
 Everything is a `Fraction`. Irrational numbers enter only through `exp_bounds` and `log_above`,
-whose names and docstrings state the side of the bound. Bounds are printed by `shown` for people and
-by `float_above` for programs, which round them up.
+whose names and docstrings state the side of the bound. Bounds are printed by `format_rounded_up`
+for people and by `float_above` for programs, which round them up.
 """
 
 from __future__ import annotations

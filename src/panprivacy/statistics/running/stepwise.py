@@ -147,8 +147,8 @@ class StepwiseReleasing(TableReleasing[P]):
 class Stepwise(Statistic[P, Release]):
     """The base of statistics whose release ends a step. All of epsilon is paid at birth.
 
-    Its table has `sums`, each a `Running`; its plan says in `told` what the last answers of them
-    mean.
+    Its table has `sums`, each a `Running`; its plan has an `estimate` from their
+    last answers.
     """
 
     __slots__ = ()

@@ -13,14 +13,14 @@ import pytest
 from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, AddingProgram, ShiftedCoins, shifted_loss
 from panprivacy.audit.exact.traces import LeakError
 from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
-from panprivacy.papers.online.kept import Kept
+from panprivacy.papers.online.counter_array import CounterArray
 from panprivacy.tables.counters.forest import Forest
 
 EPSILON = Fraction(7, 5)
 NEARLY = Fraction(97, 100)
 
 
-class Spied(Kept):
+class Spied(CounterArray):
     """It remembers which noised numbers have left."""
 
     left_last = ()
@@ -33,7 +33,7 @@ class Spied(Kept):
 
 @pytest.fixture(autouse=True)
 def spied(monkeypatch):
-    monkeypatch.setattr("panprivacy.papers.online.online.Kept", Spied)
+    monkeypatch.setattr("panprivacy.papers.online.online.CounterArray", Spied)
 
 
 class Led:
@@ -163,7 +163,7 @@ def test_announced_looks_cost_nothing_more():
 
 
 def test_two_looks_with_no_announcement_between_them_are_not_covered(monkeypatch):
-    monkeypatch.setattr(Kept, "rerandomise", lambda self: None)
+    monkeypatch.setattr(CounterArray, "rerandomise", lambda self: None)
     life = ["count", ANNOUNCED, "count", LOOK, "step"]
     assert audited(MultiCounter, life, 2, 4, every=1).loss == np.inf
 

@@ -13,7 +13,7 @@ import panprivacy as pp
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.papers.online import multi_counter as module
-from panprivacy.papers.online.kept import Kept
+from panprivacy.papers.online.counter_array import CounterArray
 from panprivacy.tables.counters import forest
 from tests.contract.doubles import BreakableCoins
 from tests.contract.reachable import leaves, undeclared
@@ -274,8 +274,10 @@ def test_each_announcement_after_a_state_was_taken_adds_noise_once(name, monkeyp
     program, later, again = (make(name, seed=seed) for seed in (1, 2, 3))
     live(program, 7)
     program.announce_intrusion()
-    calls, rerandomise = [], Kept.rerandomise
-    monkeypatch.setattr(Kept, "rerandomise", lambda kept: (calls.append(1), rerandomise(kept)))
+    calls, rerandomise = [], CounterArray.rerandomise
+    monkeypatch.setattr(
+        CounterArray, "rerandomise", lambda kept: (calls.append(1), rerandomise(kept))
+    )
     later.resume(program.state(), announced=3)
     assert len(calls) == 2
     again.resume(later.state(), announced=3)  # it knows these
@@ -561,9 +563,9 @@ def test_confidence_lies_between_0_and_1():
 # What an intruder finds
 
 
-NOISED = {"_kept._memory.cells", "_kept._memory.told", "_kept.last.numbers"}
+NOISED = {"_kept._memory.cells", "_kept._memory.told", "_kept._known"}
 """What has noise, and answers."""
-PUBLIC = {"_choice", "_places", "_kept._before.numbers"}
+PUBLIC = {"_choice", "_places"}
 """What is decided by answers alone."""
 
 

@@ -17,9 +17,10 @@ from panprivacy.privacy.guarantee import Ledger
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.header import Header, unpacked
 from panprivacy.statistics.internals import Resumable
+from panprivacy.tables.counters.running import RunningState
 
-K = TypeVar("K", bound=Any)
-"""State of the counts: a `Running`, or a `Kept` of many."""
+K = TypeVar("K", bound=RunningState)
+"""State of the counts: a `Running`, or a `CounterArray` of many."""
 
 
 class Stepped(Resumable, Generic[K]):
@@ -67,7 +68,7 @@ class Stepped(Resumable, Generic[K]):
     @property
     def tick(self) -> int:
         """Number of completed steps."""
-        return int(self._now.tick)
+        return self._now.tick
 
     @property
     def ledger(self) -> Ledger:

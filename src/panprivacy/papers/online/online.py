@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from panprivacy.continual.stepped import Stepped
 from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import positive_fraction, positive_integer
-from panprivacy.papers.online.kept import Kept
+from panprivacy.papers.online.counter_array import CounterArray
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, format_rounded_up
 from panprivacy.privacy.noise import wipe
@@ -23,7 +23,7 @@ MOST_ANSWERS = 1 << 24
 """Maximum number of answers of one counter, so that errors can be predicted in seconds."""
 
 
-class Online(Stepped[Kept]):
+class Online(Stepped[CounterArray]):
     """An algorithm that decides at every step by many running counts.
 
     Args:
@@ -104,9 +104,9 @@ class Online(Stepped[Kept]):
         """Return the root of the mean over all answers of the squared error of a count's noise."""
         return float(np.sqrt(self._now.forest.variances().mean()))
 
-    def _new(self) -> Kept:
+    def _new(self) -> CounterArray:
         sizes = self.n, self.horizon, self.every
-        return Kept(*sizes, self._each, self._coins, open_steps=self._open_steps)
+        return CounterArray(*sizes, self._each, self._coins, open_steps=self._open_steps)
 
     @property
     def _public(self) -> dict[str, Any]:

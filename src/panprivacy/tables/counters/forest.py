@@ -88,6 +88,10 @@ class Forest(Tree):
             wipe(noise, cells, told)
         return StepAnswers(answers[:, 0], answers[0, 1], answers[0, 2], left[:, :leaving])
 
+    def spreads(self, told: Floats) -> Floats:
+        """Return the part of `told` that is never negative, of each tree."""
+        return told[:, self.estimates :]
+
     def variances(self) -> Floats:
         """Return the variance of each answer, float64[horizon]; it is the same for all trees."""
         return variances(self._tree)

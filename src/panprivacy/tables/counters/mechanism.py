@@ -102,6 +102,10 @@ class Mechanism(ABC):
         """Count events of an unfinished step; only if intrusions within a step are covered."""
         raise NotImplementedError
 
+    def spreads(self, told: Floats) -> Floats:
+        """Return the part of `told` that is never negative: all but the estimates."""
+        return told[self.estimates :]
+
     def hidden(self, memory: CounterState) -> float:  # noqa: ARG002
         """Return an upper bound on the part of the sum that the last answer may omit."""
         return 0.0

@@ -1,9 +1,10 @@
-"""A running count as it runs: its mechanism, its memory, and what was counted before it."""
+"""The state of running counts between two steps: memory, earlier steps, last answer."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -59,40 +60,54 @@ class Sum(NamedTuple):
         return quantile * math.sqrt(self.variance) + self.grain / 2
 
 
-_PARTS = len(Sum._fields)
-KNOWN = 1 + 2 * _PARTS
-"""Public numbers: how many steps came before, their `Sum`, and the last one."""
-_BEFORE, _LAST = slice(1, 1 + _PARTS), slice(1 + _PARTS, KNOWN)
+class RunningState:
+    """The state of running counts between two steps, and what is public beside it.
 
-
-class Running:
-    """A running count and its state; it belongs to one thread at a time.
+    It belongs to one thread at a time. Its public numbers are how many steps came before its
+    memory, the answer after these steps, and the last answer.
 
     Args:
-        mechanism: mechanism of the count.
+        mechanism: mechanism of the counts.
         coins: source of all randomness.
-        memory: to go on with, changed in place; None for that of a new count.
-        known: float64[11], what is public beside it, changed in place: how many steps came before
-            this memory, what they added up to, and the last answer; None for a new count.
+        known: float64, the public numbers, changed in place; zeros for new counts.
+        memory: to go on with, changed in place; None for that of new counts.
+        horizon: maximum number of steps; None for that of the mechanism.
+        every: number of steps from one answer to the next.
     """
 
-    __slots__ = ("_coins", "_known", "_memory", "mechanism")
+    __slots__ = ("_coins", "_known", "_memory", "_open", "every", "horizon", "mechanism")
+
+    spreads: ClassVar[slice]
+    """The numbers of an answer that are never negative: its variance, and what else it may omit."""
 
     def __init__(
         self,
         mechanism: Mechanism,
         coins: Coins,
+        known: Floats,
+        *,
         memory: CounterState | None = None,
-        known: Floats | None = None,
+        horizon: int | None = None,
+        every: int = 1,
     ) -> None:
-        self.mechanism, self._coins = mechanism, coins
+        self.mechanism, self._coins, self._known = mechanism, coins, known
+        self.horizon = mechanism.horizon if horizon is None else horizon
+        self.every, self._open = every, 0
         self._memory = mechanism.initial(coins) if memory is None else memory
-        self._known = np.zeros(KNOWN) if known is None else known
 
     @property
     def tick(self) -> int:
-        """Number of completed steps."""
-        return self.start + self._memory.tick
+        """Number of completed steps.
+
+        It is derived from the memory: an interrupt between the two must not allow steps for which
+        no node with noise remains.
+        """
+        return self.answered + self._open
+
+    @property
+    def answered(self) -> int:
+        """The step after which the last answer was given."""
+        return self.start + self._memory.tick * self.every
 
     @property
     def start(self) -> int:
@@ -100,48 +115,15 @@ class Running:
         return int(self._known[0])
 
     @property
-    def horizon(self) -> int:
-        """Maximum number of steps."""
-        return self.mechanism.horizon
-
-    @property
     def left(self) -> int:
         """Number of steps that remain."""
         return self.horizon - self.tick
-
-    @property
-    def last(self) -> Sum:
-        """The answer of the last step."""
-        return Sum(*self._known[_LAST].tolist())
-
-    def run(self, amounts: Integers) -> StepAnswers:
-        """Take in steps, each with what it adds, and answer at the end of each."""
-        found = self.mechanism.run(self._memory, amounts, self._coins)
-        before = Sum(*self._known[_BEFORE].tolist())
-        answers = StepAnswers(
-            found.values + before.value,
-            found.variances + before.variance,
-            found.fourths + before.fourth,
-            found.released,
-        )
-        self._known[_LAST] = (
-            answers.values[-1],
-            answers.variances[-1],
-            answers.fourths[-1],
-            before.hidden + self.mechanism.hidden(self._memory),
-            self.mechanism.grain,
-        )
-        return answers
-
-    def add(self, amount: int) -> None:
-        """Count events of the open step."""
-        self.mechanism.add(self._memory, amount)
 
     def rerandomise(self) -> None:
         """Add fresh noise to the state after an announced intrusion."""
         self.mechanism.rerandomise(self._memory, self._coins)
 
-    def restart(self, tick: int, before: Sum | None = None) -> None:
+    def restart(self, tick: int, before: Sequence[float] | None = None) -> None:
         """Continue at a later step with a new memory, on top of an answer.
 
         The outputs since this memory was stored are hidden by noise that is gone. A second output
@@ -153,9 +135,9 @@ class Running:
         """
         newborn = self.mechanism.initial(self._coins)
         self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
-        self._memory.tick = 0
+        self._memory.tick = self._open = 0
         wipe(newborn.cells)
-        self._known[0], self._known[_BEFORE] = tick, self.last if before is None else before
+        self._known[0], self._before[:] = tick, self._last if before is None else before
 
     def forget(self) -> None:
         """Wipe the state."""
@@ -177,24 +159,103 @@ class Running:
         Raises:
             InputError: nothing like it can come about.
         """
-        numbers, shape = self._numbers(body), self._memory.told.shape
-        told, known = np.split(numbers, [self._memory.told.size])
-        start, sums = float(known[0]), known[1:].reshape(2, _PARTS)
-        spreads = told.reshape(shape)[self.mechanism.estimates :], sums[:, 1:]
-        possible = np.isfinite(numbers).all() and start.is_integer() and 0 <= start <= tick
+        told, known = self._numbers(body)
+        start, answers = float(known[0]), known[1:].reshape(2, -1)
+        spreads = self.mechanism.spreads(told), answers[:, self.spreads]
+        possible = np.isfinite(told).all() and np.isfinite(known).all() and start.is_integer()
         possible = possible and not any((one < 0).any() for one in spreads)
-        if not possible or tick > self.mechanism.horizon:
+        if not possible or not 0 <= start <= tick <= self.horizon:
             message = "the state is damaged: no such state can come about"
             raise InputError(message)
 
     def unpack(self, tick: int, body: memoryview) -> None:
         """Continue from the body of `packed()` after `tick` steps, once `check` has accepted it."""
-        memory, numbers = self._memory, self._numbers(body)
-        memory.cells[:] = np.frombuffer(body, np.int64, count=memory.cells.size)
-        memory.told[:] = numbers[: memory.told.size].reshape(memory.told.shape)
-        self._known[:] = numbers[memory.told.size :]
-        memory.tick = tick - self.start
+        memory = self._memory
+        cells = np.frombuffer(body, np.int64, count=memory.cells.size)
+        memory.cells[:] = cells.reshape(memory.cells.shape)
+        memory.told[:], self._known[:] = self._numbers(body)
+        memory.tick, self._open = divmod(tick - self.start, self.every)
 
-    def _numbers(self, body: memoryview) -> Floats:
-        """Return the numbers behind the cells."""
-        return np.frombuffer(body, np.float64, offset=self._memory.cells.nbytes)
+    def _advance(
+        self, amounts: Integers, value: float | Floats, variance: float, fourth: float
+    ) -> StepAnswers:
+        """Take in what is added until each of some answers; the answers, on top of an earlier one.
+
+        Args:
+            amounts: as the mechanism takes them.
+            value: of the earlier answer.
+            variance: of its noise.
+            fourth: the fourth cumulant of its noise.
+        """
+        found = self.mechanism.run(self._memory, amounts, self._coins)
+        return StepAnswers(
+            found.values + value, found.variances + variance, found.fourths + fourth, found.released
+        )
+
+    @property
+    def _before(self) -> Floats:
+        """The answer after the steps before this memory, in place."""
+        return self._known[1 : (self._known.size + 1) // 2]
+
+    @property
+    def _last(self) -> Floats:
+        """The last answer, in place."""
+        return self._known[(self._known.size + 1) // 2 :]
+
+    def _numbers(self, body: memoryview) -> tuple[Floats, Floats]:
+        """Return the numbers behind the cells: those of the memory, and those beside it."""
+        told = self._memory.told
+        numbers = np.frombuffer(body, np.float64, offset=self._memory.cells.nbytes)
+        return numbers[: told.size].reshape(told.shape), numbers[told.size :]
+
+
+KNOWN = 1 + 2 * len(Sum._fields)
+"""Public numbers: how many steps came before, their `Sum`, and the last one."""
+
+
+class Running(RunningState):
+    """One running count and its state.
+
+    Args:
+        mechanism: mechanism of the count.
+        coins: source of all randomness.
+        memory: to go on with, changed in place; None for that of a new count.
+        known: float64[11], what is public beside it, changed in place: how many steps came before
+            this memory, their `Sum`, and that of all steps; None for a new count.
+    """
+
+    __slots__ = ()
+
+    spreads = slice(1, None)
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        coins: Coins,
+        memory: CounterState | None = None,
+        known: Floats | None = None,
+    ) -> None:
+        numbers = np.zeros(KNOWN) if known is None else known
+        super().__init__(mechanism, coins, numbers, memory=memory)
+
+    @property
+    def last(self) -> Sum:
+        """The answer of the last step."""
+        return Sum(*self._last.tolist())
+
+    def run(self, amounts: Integers) -> StepAnswers:
+        """Take in steps, each with what it adds, and answer at the end of each."""
+        before = Sum(*self._before.tolist())
+        answers = self._advance(amounts, before.value, before.variance, before.fourth)
+        self._last[:] = (
+            answers.values[-1],
+            answers.variances[-1],
+            answers.fourths[-1],
+            before.hidden + self.mechanism.hidden(self._memory),
+            self.mechanism.grain,
+        )
+        return answers
+
+    def add(self, amount: int) -> None:
+        """Count events of the open step."""
+        self.mechanism.add(self._memory, amount)

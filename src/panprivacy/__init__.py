@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from panprivacy.statistics.moment.statistic import FrequencyMoment
     from panprivacy.statistics.planner import plan
     from panprivacy.statistics.release import Answers, Name, Release
-    from panprivacy.statistics.running.cropped.statistic import RunningCroppedSum
-    from panprivacy.statistics.running.distinct.statistic import RunningDistinct
-    from panprivacy.statistics.running.heavy.statistic import RunningHeavyHitters
-    from panprivacy.statistics.running.statistic import RunningCount
+    from panprivacy.statistics.running.count import RunningCount
+    from panprivacy.statistics.running.cropped import RunningCroppedSum
+    from panprivacy.statistics.running.distinct import RunningDistinct
+    from panprivacy.statistics.running.heavy import RunningHeavyHitters
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.tables.cells.law import Law
 
@@ -132,10 +132,10 @@ _HOMES = {
     "statistics.composites.moving": ["Continual"],
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
-    "statistics.running.statistic": ["RunningCount"],
-    "statistics.running.cropped.statistic": ["RunningCroppedSum"],
-    "statistics.running.distinct.statistic": ["RunningDistinct"],
-    "statistics.running.heavy.statistic": ["RunningHeavyHitters"],
+    "statistics.running.count": ["RunningCount"],
+    "statistics.running.cropped": ["RunningCroppedSum"],
+    "statistics.running.distinct": ["RunningDistinct"],
+    "statistics.running.heavy": ["RunningHeavyHitters"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.composites.together": ["Together"],
     "statistics.composites.windowed": ["Windowed"],

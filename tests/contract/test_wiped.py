@@ -250,8 +250,8 @@ WATCHED = (
     "statistics/table/contributions.py",
 )
 WATCHED += (
-    "statistics/running/nodes.py",
-    "statistics/running/statistic.py",
+    "statistics/running/stepwise/nodes.py",
+    "statistics/running/count.py",
     "tables/counters/tree.py",
 )
 WATCHED += (

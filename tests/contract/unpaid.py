@@ -49,7 +49,7 @@ PAID_BEFORE = {
     "StepwiseReleasing": {"release"},
     "Continual": {"check"},
     "MovingReleasing": {"check"},
-    "Stepped": {"step", "run", "round", "serve"},
+    "StepCounter": {"step", "run", "round", "serve"},
     "PrivateExperts": {"choice", "values"},  # what the last round told
     "Comparisons": {"moved"},
 }

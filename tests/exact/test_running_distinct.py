@@ -20,9 +20,8 @@ from panprivacy.audit.streams import ANNOUNCE, RELEASE
 from panprivacy.audit.suite.products import products
 from panprivacy.privacy.guarantee import exp_bounds, randomised_response
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.running.distinct.cells import EventBits
-from panprivacy.statistics.running.distinct.plan import sum_epsilon
-from panprivacy.statistics.running.distinct.sizes import RunningDistinctSizes
+from panprivacy.statistics.running.distinct import RunningDistinctSizes, sum_epsilon
+from panprivacy.statistics.running.stepwise.counted import EventBits
 from panprivacy.tables.counters.mechanism import Silent
 
 STEPS = 3
@@ -258,7 +257,7 @@ def test_without_flipped_bits_a_second_look_tells_too_much(monkeypatch):
 
 def test_with_more_for_the_sums_an_event_costs_more(monkeypatch):
     """The control: a quarter more than is left."""
-    plan = "panprivacy.statistics.running.distinct.plan"
+    plan = "panprivacy.statistics.running.distinct"
     monkeypatch.setattr(f"{plan}.sum_epsilon", lambda *given: sum_epsilon(*given) * Fraction(5, 4))
     asked = Fraction(3) + Fraction(
         1, 10**7

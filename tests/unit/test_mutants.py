@@ -597,7 +597,7 @@ WHERE_LEFT_OUT = (
     "privacy.guarantee.promise", "service.outgoing.payment", "service.stream",
     "statistics.additive_plans", "statistics.checkpoint", "statistics.composites.together",
     "statistics.composites.windowed", "statistics.density.decoder", "statistics.grid",
-    "statistics.running.stepwise", "statistics.statistic", "tables.cells.additive",
+    "statistics.running.stepwise.statistic", "statistics.statistic", "tables.cells.additive",
     "tables.cells.bits", "tables.cells.law", "tables.counters.accumulator",
     "tables.counters.delayed", "tables.counters.endless", "tables.counters.factorised",
     "tables.counters.mechanism", "tables.counters.naive", "tables.counters.running",

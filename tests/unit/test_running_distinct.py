@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.running.distinct.cells import CountedBits
+from panprivacy.statistics.running.stepwise.counted import CountedBits
 from panprivacy.testing import SeededCoins
 
 NEAR = 1 - 1e-9
@@ -173,7 +173,7 @@ def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
             array.fill(0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("panprivacy.statistics.running.stepwise.wipe", interrupted)
+    monkeypatch.setattr("panprivacy.statistics.running.stepwise.statistic.wipe", interrupted)
     with pytest.raises(KeyboardInterrupt):
         release()
     state = visitors.internals.memory.now

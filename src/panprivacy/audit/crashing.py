@@ -21,8 +21,8 @@ from panprivacy.audit.subject import Separate
 from panprivacy.continual.counter import Counter
 from panprivacy.errors import allow_noise
 from panprivacy.privacy.coins import Coins
-from panprivacy.statistics.running.cropped.statistic import RunningCroppedSum
-from panprivacy.statistics.running.heavy.statistic import RunningHeavyHitters
+from panprivacy.statistics.running.cropped import RunningCroppedSum
+from panprivacy.statistics.running.heavy import RunningHeavyHitters
 
 RISING: Sequence[EventStream] = ([RELEASE, SAVE, [0], CRASH, RELEASE, [0], RELEASE, [0], RELEASE],)
 """An event that a crash loses and that is sent again in a later step, and one after that."""

@@ -17,7 +17,6 @@ from panprivacy.continual.methods import (
     check_request,
     method_of,
 )
-from panprivacy.continual.stepped import Stepped
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.ground.validation import (
     positive_fraction,
@@ -30,13 +29,14 @@ from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, float_above
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.notes import format_number, note_on
 from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.running.stepwise.step_counter import StepCounter
 from panprivacy.tables.counters.mechanism import Floats, Integers, variances
 from panprivacy.tables.counters.running import Running
 
 _MOST_PREDICTED = 1 << 27
 
 
-class Counter(Stepped[Running]):
+class Counter(StepCounter[Running]):
     """The number of events so far, released at the end of every step.
 
     >>> import numpy as np

@@ -17,10 +17,10 @@ from panprivacy.statistics.heavy.statistic import HeavyHitterCount
 from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.inner.statistic import InnerProduct
 from panprivacy.statistics.moment.statistic import FrequencyMoment
-from panprivacy.statistics.running.cropped.statistic import RunningCroppedSum
-from panprivacy.statistics.running.distinct.statistic import RunningDistinct
-from panprivacy.statistics.running.heavy.statistic import RunningHeavyHitters
-from panprivacy.statistics.running.statistic import RunningCount
+from panprivacy.statistics.running.count import RunningCount
+from panprivacy.statistics.running.cropped import RunningCroppedSum
+from panprivacy.statistics.running.distinct import RunningDistinct
+from panprivacy.statistics.running.heavy import RunningHeavyHitters
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 

@@ -18,7 +18,7 @@ from panprivacy.audit.streams import CRASH, RELEASE, SAVE, EventStream
 from panprivacy.audit.subject import Separate
 from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
-from panprivacy.statistics.running.statistic import RunningCount
+from panprivacy.statistics.running.count import RunningCount
 
 _BYTES = 8
 

@@ -23,9 +23,8 @@ from panprivacy.papers.online import MultiCounter
 from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.running.distinct.sizes import RunningDistinctSizes
-from panprivacy.statistics.running.distinct.statistic import RunningDistinct
-from panprivacy.statistics.running.statistic import RunningCount
+from panprivacy.statistics.running.count import RunningCount
+from panprivacy.statistics.running.distinct import RunningDistinct, RunningDistinctSizes
 
 LIVES: Sequence[EventStream] = (
     [SAVE, [0], CRASH, RELEASE],

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.continual.stepped import Stepped
 from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import positive_fraction, positive_integer
 from panprivacy.papers.online.counter_array import CounterArray
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Epsilon, Guarantee, Ledger, format_rounded_up
 from panprivacy.privacy.noise import wipe
+from panprivacy.statistics.running.stepwise.step_counter import StepCounter
 from panprivacy.tables.planning.request import LEAST_EPSILON, MOST_EPSILON
 
 MOST_COUNTERS = 1 << 24
@@ -23,7 +23,7 @@ MOST_ANSWERS = 1 << 24
 """Maximum number of answers of one counter, so that errors can be predicted in seconds."""
 
 
-class Online(Stepped[CounterArray]):
+class Online(StepCounter[CounterArray]):
     """An algorithm that decides at every step by many running counts.
 
     Args:

@@ -1,10 +1,10 @@
-"""What checks a `RunningCount`."""
+"""What checks the running statistics."""
 
 from __future__ import annotations
 
 from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Trial, Walk
 
-TRIALS = (
+COUNT_TRIALS = (
     Trial(
         "running count",
         {"horizon": 1},
@@ -23,7 +23,7 @@ TRIALS = (
     ),
 )
 
-WALKS = (
+COUNT_WALKS = (
     Walk(
         "running-count",
         "the count of one step with its release, seen at any time",
@@ -51,3 +51,89 @@ WALKS = (
         state_tail=1,
     ),
 )
+
+DISTINCT_TRIALS = (
+    Trial(
+        "running distinct count",
+        {"horizon": 1, "expected": (50, 1_000), "memory": 4_096},
+        None,
+        deltas=(1, 3),
+        refused=(0, -1),
+        covers="horizon",
+    ),
+)
+
+DISTINCT_WALKS = (
+    Walk(
+        "running-distinct",
+        "hashed bits and the number of ones, seen within a step",
+        {"horizon": 1, "expected": 1, "memory": 1},
+        [[[5]]],
+        users=((5, 6),),
+        tail=10,
+        state_tail=1,
+    ),
+)
+
+CROPPED_TRIALS = (
+    Trial(
+        "running cropped sum",
+        {"tau": 5, "horizon": 1, "universe": 50_021},
+        None,
+        deltas=(1, 0),
+        refused=(2, -1, 2**62),
+        covers="horizon",
+        intrusions=False,
+    ),
+    Trial(
+        "running cropped sum of amounts of a sample",
+        {"tau": 40, "horizon": 1, "bound": 9, "universe": 60_013, "cells": 10_007},
+        None,
+        deltas=(1, 0, 9),
+        refused=(10, -1),
+        covers="horizon",
+        intrusions=False,
+    ),
+    Trial(
+        "running cropped sum of hashed users",
+        {"tau": 5, "horizon": 1, "expected": 3_000},
+        None,
+        deltas=(1,),
+        refused=(2, -1),
+        covers="horizon",
+        intrusions=False,
+    ),
+)
+
+CROPPED_WALKS = ()
+"""Outputs lie too far apart for a complete walk.
+
+`panprivacy.audit.crashing` and tests/exact/test_running_sketches.py add up their losses.
+"""
+
+HEAVY_TRIALS = (
+    Trial(
+        "running heavy hitters",
+        {"k": 300, "total": 60_000, "horizon": 1},
+        None,
+        deltas=(1, 0),
+        refused=(2, -1, 2**62),
+        covers="horizon",
+        intrusions=False,
+    ),
+    Trial(
+        "running heavy hitters of amounts",
+        {"k": 300, "total": 600_000, "horizon": 1, "bound": 40, "independence": 6},
+        None,
+        deltas=(1, 0, 40),
+        refused=(41, -1),
+        covers="horizon",
+        intrusions=False,
+    ),
+)
+
+HEAVY_WALKS = ()
+"""Outputs lie too far apart for a complete walk.
+
+`panprivacy.audit.crashing` and tests/exact/test_running_sketches.py add up their losses.
+"""

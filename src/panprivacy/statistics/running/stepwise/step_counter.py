@@ -1,4 +1,4 @@
-"""The base class of step-by-step counts: all steps are charged at the start; it can be resumed."""
+"""A count at every step outside of the catalogue: its state, its budget, and how it resumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ K = TypeVar("K", bound=RunningState)
 """State of the counts: a `Running`, or a `CounterArray` of many."""
 
 
-class Stepped(Resumable, Generic[K]):
+class StepCounter(Resumable, Generic[K]):
     """A step-by-step count: its state, its budget, and how it resumes.
 
     Args:

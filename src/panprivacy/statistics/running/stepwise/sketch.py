@@ -9,17 +9,14 @@ from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.coins import Coins
 from panprivacy.statistics.count_plan import CountPlan
-from panprivacy.statistics.running.counted import CountedCells
-from panprivacy.statistics.running.nodes import Nodes
-from panprivacy.statistics.running.plan import EventPlan
-from panprivacy.tables.addressing import Slots
+from panprivacy.statistics.running.stepwise.counted import CountedSums
+from panprivacy.statistics.running.stepwise.event_plan import EventPlan
+from panprivacy.statistics.running.stepwise.nodes import Nodes
 from panprivacy.tables.cells.cropped import CroppedCells
-from panprivacy.tables.cells.protocol import Deltas, Table
 from panprivacy.tables.counters.running import Sum
 from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.tables.counters.tree import Tree
@@ -27,55 +24,12 @@ from panprivacy.tables.decoders.intervals import Floats, Measured, Model
 from panprivacy.tables.planning.request import Request
 from panprivacy.tables.planning.universe import MOST_BYTES_UNLESS_TOLD
 
-MOST_BOUND = 1 << 20
 MOST_CORNER = 1 << 51
 _CELL_BYTES = 8
 _SHARES = 64
 _FINEST = 16
 _MOST_BITS = 52
 """Of all that cells count for: so that it has 64 bits to stray in."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountedSums(CountedCells):
-    """A table of noisy sums of deltas, and a noisy sum of what they count for.
-
-    Args:
-        linear: the sums of deltas.
-        nodes: of the sum of all.
-    """
-
-    linear: CroppedCells
-    nodes: Nodes
-
-    levels = 1
-    dtype = np.int64
-    is_presence = False
-    says = "noisy sums of deltas, and noisy sums of these for each node of a tree of steps"
-
-    @property
-    def inner(self) -> CroppedCells:
-        """The sums of deltas."""
-        return self.linear
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-        return self.linear.cells
-
-    def of_cells(self, table: Table) -> Table:
-        """The sums of deltas, in place."""
-        return table[: self.linear.cells]
-
-    def picture_values(self, table: Table) -> NDArray[np.int64]:
-        """The sums of deltas."""
-        return self.linear.picture_values(self.of_cells(table))
-
-    def without_noise(
-        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
-    ) -> NDArray[np.int64]:
-        """Those of a table that begins at 0."""
-        return self.linear.without_noise(slots, deltas, coins)
 
 
 class EpsilonSplit(NamedTuple):

@@ -1,4 +1,8 @@
-"""The plan of a `RunningDistinct`: bits, a tree of steps, and how they share epsilon."""
+"""How many different users so far, at the end of every step?
+
+Noisy bits of hashed users, as a `DistinctCount` has them; and for each level of them a running
+count of its ones, which is told by how much their number changes.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 
 from panprivacy.errors import PlanError
+from panprivacy.ground.parsing import Users
+from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.privacy.guarantee import exp_bounds, log_above, randomised_response
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import DistinctPlan
+from panprivacy.statistics.entry import CatalogueEntry
+from panprivacy.statistics.records import Sizes, Whole, integer, users
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.running.distinct.cells import CountedBits, EventBits
-from panprivacy.statistics.running.nodes import Nodes
-from panprivacy.statistics.running.plan import EventPlan, at_birth
+from panprivacy.statistics.running.cases import DISTINCT_TRIALS, DISTINCT_WALKS
+from panprivacy.statistics.running.stepwise.counted import CountedBits, EventBits
+from panprivacy.statistics.running.stepwise.event_plan import EventPlan, Horizon, at_birth
+from panprivacy.statistics.running.stepwise.nodes import Nodes
+from panprivacy.statistics.running.stepwise.statistic import StepwiseTable
 from panprivacy.tables.cells.protocol import Deltas
 from panprivacy.tables.counters.running import Sum
 from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
@@ -176,3 +187,69 @@ def sum_epsilon(epsilon: Fraction, bit_epsilon: Fraction) -> Fraction:
     if most <= 1:
         return Fraction(0)
     return Fraction(math.floor(-log_above(1 / most) / 2 * _DIGITS), _DIGITS)
+
+
+class RunningDistinctSizes(Sizes, frozen=True, tag="running-distinct"):
+    """The number of different users so far, at the end of every step; hides one event."""
+
+    most_memory: ClassVar[int] = 1 << 16
+
+    horizon: Horizon
+    expected: Annotated[
+        Users,
+        users(
+            "how many users to plan for; the count stays private outside of the range", "1000:1e9"
+        ),
+    ] = (1_000, 1_000_000_000)
+    memory: Annotated[int, integer("most bytes of bits; the plan may use fewer", MOST_BYTES)] = (
+        1 << 16
+    )
+
+    def plan(self, request: Request) -> RunningDistinctPlan:
+        """Levels of bits, and a tree of steps for each."""
+        low, high = self.expected if isinstance(self.expected, tuple) else (self.expected,) * 2
+        return plan_running_distinct((low, high), self.memory, self.horizon, request)
+
+
+class RunningDistinct(StepwiseTable[RunningDistinctPlan]):
+    """The number of different users so far, released at the end of every step.
+
+    >>> import numpy as np
+    >>> import panprivacy as pp
+    >>> visitors = pp.RunningDistinct(horizon=24, expected=20_000, epsilon=2)
+    >>> for hour in range(3):
+    ...     visitors.update(np.arange(5_000) + 4_000 * hour)
+    ...     answer = visitors.release()
+    >>> 10_000 < answer.value < 16_000  # 13,000
+    True
+
+    What is hidden is one event, not one user: who comes every day is in many events. A step is the
+    time between two releases; there are `horizon` of them, whatever `releases` says.
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when one event is added or removed. Each intrusion that is announced is
+    covered as well, for nothing but accuracy: it flips many bits.
+    [tests/contract, tests/exact/test_running_distinct.py, docs/guarantees/running-distinct.md]
+
+    Accuracy: as a `DistinctCount` with the part of epsilon that its bits have, and a running count
+    of ones; `error()` is for the worst step. [tests/statistical/test_running_distinct.py]
+
+    All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
+    never made again after a crash: what was counted since the state was taken is lost. Each crash
+    after which an earlier state goes on adds up to `guarantee.crash`.
+    """
+
+    __slots__ = ()
+
+    entry = CatalogueEntry(RunningDistinctSizes, trials=DISTINCT_TRIALS, walks=DISTINCT_WALKS)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            horizon: Whole,
+            expected: tuple[Whole, Whole] | Whole | str = (1_000, 1_000_000_000),
+            memory: Whole = 65_536,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

@@ -1,1 +1,0 @@
-"""How many different users so far, at the end of every step?"""

@@ -1,0 +1,89 @@
+"""The base of plans of running statistics: they hide one event, and pay all of epsilon at birth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, NoReturn
+
+from panprivacy.errors import PlanError
+from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.records import integer
+from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.planning.request import Request, Split
+from panprivacy.tables.slices import Slice
+
+MOST_STEPS = 1_000_000_000
+MOST_BOUND = 1 << 20
+
+Horizon = Annotated[
+    int,
+    integer("how many answers there are at most, one a step", MOST_STEPS, example=1_000_000),
+]
+
+EventBound = Annotated[int, integer("the most that one event adds", MOST_BOUND, example=1)]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AtBirth(Budget):
+    """All of epsilon is paid at birth; releases and announced intrusions cost nothing more.
+
+    Args:
+        epsilon: for one event.
+    """
+
+    def __init__(self, epsilon: Fraction) -> None:
+        object.__setattr__(self, "state", epsilon)
+        object.__setattr__(self, "release", Fraction(0))
+
+    def of_state(self, intrusions: int) -> Fraction:  # noqa: ARG002
+        """Return the privacy loss of the state, whatever the number of announced intrusions."""
+        return self.state
+
+    def unseen(self, *, releases: int, intrusions: int) -> Fraction:  # noqa: ARG002
+        """Return the privacy loss of releases whose state is never seen: equal to that with it."""
+        return self.state
+
+
+class EventPlan(Plan):
+    """The description of plans of running counts, which hide one event."""
+
+    __slots__ = ()
+
+    bound: int
+    """The most that one event adds; what has none checks deltas in its own way."""
+
+    hides = "event"
+    conditions = ("what is hidden is one event, not all events of a user",)
+    range_of_states = None
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that is not hidden, or takes something back."""
+        refuse_deltas(
+            (deltas < 0) | (deltas > self.bound),
+            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
+        )
+
+    def sliced(self, slice_: Slice) -> NoReturn:  # noqa: ARG002
+        """Refuse: a running count has no slices, as each step adds its own output noise."""
+        message = "a running count cannot be divided among shards: count it on one machine"
+        raise PlanError(message)
+
+    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
+        """Refuse: the output depends on the step, so there is no sum to merge with others."""
+        message = "a running count is released as a whole: call release()"
+        raise PlanError(message)
+
+
+def at_birth(request: Request) -> Split:
+    """All of epsilon for the state; the noise of releases is not known yet.
+
+    Raises:
+        PlanError: epsilon comes with a budget.
+    """
+    if request.budget is not None:
+        message = "a running count pays for all at birth: leave out budget="
+        raise PlanError(message)
+    return Split(AtBirth(request.epsilon), 1.0, 0.0)

@@ -1,67 +1,103 @@
-"""A terminal is told of searches that take more than a second, once; a file is told nothing."""
+"""A terminal shows progress while a long search runs; a file is told nothing."""
 
 from __future__ import annotations
 
 import io
 import sys
+import threading
+from fractions import Fraction
 
 import pytest
 
-from panprivacy.ground import patience
-from panprivacy.ground.patience import Searches
-from panprivacy.tables.cells import shapes
-from panprivacy.tables.cells.shapes import Shape
+from panprivacy.ground.patience import searching
+from panprivacy.statistics.records import Sizes
+from panprivacy.tables.planning.request import Request
 
 
 class Terminal(io.StringIO):
-    """What is written to it is read by somebody."""
+    """A terminal that notes when something is displayed."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
 
     def isatty(self):
         return True
 
+    def write(self, text):
+        super().write(text)
+        self.written.set()
 
-@pytest.mark.parametrize(("stream", "lines"), [(Terminal(), 1), (io.StringIO(), 0)])
-def test_a_terminal_is_told_once_when_searches_take_long(monkeypatch, stream, lines):
-    seconds = iter([0.0, 0.6, 5.0, 5.3, 6.0, 6.2, 7.0, 9.0])
-    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
-    monkeypatch.setattr(sys, "stderr", stream)
-    searches, told = Searches(), []
-    for _ in range(4):
-        with searches.counted():
-            pass
-        told.append(stream.getvalue().count("searching"))
-    assert told == [0, 0, lines, lines]
+    @property
+    def displayed(self):
+        """What remains on its only line."""
+        return self.getvalue().rpartition("\r")[2]
 
 
-def test_a_search_within_another_one_counts_once_and_may_tell(monkeypatch):
-    seconds, stream = iter([0.0, 0.6, 0.7, 5.0, 5.2, 5.5]), Terminal()
-    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
-    monkeypatch.setattr(sys, "stderr", stream)
-    searches, told = Searches(), []
-    with searches.counted():
-        with searches.counted():
-            pass
-        told.append(stream.getvalue())
-    with searches.counted():  # 0.7 seconds before it
-        with searches.counted():
-            pass
-        told.append(stream.getvalue())
-    assert told == ["", ""]
-    assert "searching" in stream.getvalue()
+def attached(monkeypatch):
+    """A terminal as standard error; a fixture comes before pytest puts its own there."""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    return sys.stderr
 
 
-def test_a_process_without_standard_error_searches_too(monkeypatch):
-    seconds = iter([0.0, 2.0])
-    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
-    monkeypatch.setattr(sys, "stderr", None)
-    with Searches().counted():
+def test_a_terminal_shows_progress_while_a_search_runs(monkeypatch):
+    terminal = attached(monkeypatch)
+    with searching(unsaid=0.01):
+        for _ in range(3):
+            with searching():
+                pass
+        assert terminal.written.wait(30)
+        assert "searching for the best plan, 0 s" in terminal.displayed
+    assert terminal.displayed.strip() == ""
+
+
+def test_it_shows_how_many_plans_were_tried(monkeypatch):
+    terminal = attached(monkeypatch)
+    with searching(unsaid=0.2):
+        for _ in range(3):
+            with searching():
+                pass
+        assert terminal.written.wait(30)
+        assert terminal.displayed.endswith(", 3 tried")
+
+
+def test_a_short_search_shows_nothing(monkeypatch):
+    terminal = attached(monkeypatch)
+    with searching():
         pass
+    assert terminal.getvalue() == ""
 
 
-def test_the_search_for_a_shape_is_counted(monkeypatch):
-    seconds, stream = iter([0.0, 1.5]), Terminal()
-    monkeypatch.setattr(patience.time, "monotonic", lambda: next(seconds))
+def test_a_search_that_fails_erases_its_line(monkeypatch):
+    terminal = attached(monkeypatch)
+    threads = threading.active_count()
+    with pytest.raises(ZeroDivisionError), searching(unsaid=0.0):
+        Fraction(int(not terminal.written.wait(30)), 0)
+    assert terminal.displayed.strip() == ""
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_what_is_no_terminal_is_told_nothing(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(shapes, "searches", Searches())
-    assert len(Shape(3, 9, 23, 5).members()) == 5
-    assert "searching" in stream.getvalue()
+    threads = threading.active_count()
+    with searching(unsaid=0.0):
+        assert threading.active_count() == threads
+    assert stream is None or stream.getvalue() == ""
+
+
+class Patient(Sizes, frozen=True):
+    """Sizes whose plan takes until the terminal shows something."""
+
+    def plan(self, request):
+        assert sys.stderr.written.wait(30)
+        assert "searching for the best plan" in sys.stderr.displayed
+        message = "it was displayed"
+        raise ValueError(message)
+
+
+def test_any_plan_that_takes_long_shows_progress(monkeypatch):
+    terminal = attached(monkeypatch)
+    with pytest.raises(ValueError, match="it was displayed"):
+        Patient().planned(Request(Fraction(1), 1, 0))
+    assert terminal.displayed.strip() == ""

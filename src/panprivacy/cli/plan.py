@@ -259,7 +259,8 @@ def _print_advice(search: Alternatives, best: Plan, confidence: float) -> None:
     """Print what would help, if all answers are useless."""
     if min(margins(best, confidence)) <= USELESS:
         return
-    target = Target(lambda candidate: min(margins(candidate, confidence)), _OF_USE)
+    name = f"least margin {confidence}"
+    target = Target(lambda candidate: min(margins(candidate, confidence)), _OF_USE, name)
     loss = best.request.epsilon
     ways = []
     looser = search.smallest_epsilon(None, target)

@@ -14,25 +14,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
-import shutil
 import sys
-import tempfile
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from types import FunctionType
 from typing import Any
 
-from panprivacy._version import VERSION
+from panprivacy.ground.caching import PACKAGE, sources, user_folders, writable_folder
 
-_PACKAGE = Path(__file__).parents[1]
 _MARKS = b"panprivacy.ground.kernels import", b"from numba"
 """Bytes in a file whose functions are compiled."""
-_SECONDS_UNUSED = 24 * 60 * 60
 _SAYS = "panprivacy: compiling its kernels, once: up to a minute of processor time\n"
 _SAYS_EACH_TIME = (
     "panprivacy: compiling its kernels, at each start: up to a minute of processor time, as no "
@@ -189,15 +183,7 @@ def cache_folder(named: str) -> Path | None:
     Its name has the version and the digest of all sources that kernels may be compiled from.
     Numba itself compares the file of a kernel only, and not the files of functions that it inlines.
     """
-    name = f"kernels-{VERSION}-{source_digest(_PACKAGE)}"
-    for base in _folders(named):
-        folder = base / name
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()  # this also dates the folder
-            _remove_unused(base, folder)
-            return folder
-    return None
+    return writable_folder(_folders(named), "kernels", source_digest(PACKAGE))
 
 
 def source_digest(package: Path) -> str:
@@ -206,38 +192,18 @@ def source_digest(package: Path) -> str:
     It reads every file once a process, when the first kernel is needed: about 20 milliseconds.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for folder, folders, names in os.walk(package):
-        folders.sort()
-        for name in sorted(one for one in names if one.endswith(".py")):
-            path = os.path.join(folder, name)  # noqa: PTH118 - a third of the time of Path
-            with open(path, "rb") as file:  # noqa: PTH123 - the same
-                source = file.read()
-            if any(mark in source for mark in _MARKS):
-                digest.update(b"%d " % len(source) + source)
+    for source in sources(package):
+        if any(mark in source for mark in _MARKS):
+            digest.update(b"%d " % len(source) + source)
     return digest.hexdigest()
 
 
-def _remove_unused(base: Path, used: Path) -> None:
-    """Remove kernels of other sources that no process has used for a day."""
-    long_ago = time.time() - _SECONDS_UNUSED
-    for folder in base.glob("kernels-*"):
-        with suppress(OSError):  # another process may remove it at the same time
-            if folder != used and folder.stat().st_mtime < long_ago:
-                shutil.rmtree(folder)
-
-
 def _folders(named: str) -> Iterator[Path]:
-    """Yield the cache folders of user, package, systemd, desktop, and home directory."""
+    """Yield the named cache folder, that of the package, and those of the user."""
     if named:
         yield Path(named)
-    yield _PACKAGE / "__pycache__"
-    for base, *below in (
-        (os.environ.get("CACHE_DIRECTORY", "").split(":")[0],),
-        (os.environ.get("XDG_CACHE_HOME", ""), "panprivacy"),
-        (os.path.expanduser("~"), ".cache", "panprivacy"),  # noqa: PTH111 - that one may raise
-    ):
-        if os.path.isabs(base) and os.path.isdir(base):  # noqa: PTH112, PTH117 - "" is no path
-            yield Path(base, *below)
+    yield PACKAGE / "__pycache__"
+    yield from user_folders()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a terminal is told of plans that take seconds, as it is told of kernels."""
+"""Progress on a terminal while plans are searched for, as for kernels that are compiled."""
 
 from __future__ import annotations
 
@@ -6,38 +6,70 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event, Thread
 
-_SAYS = "panprivacy: searching for the best plan, which may take up to a minute\n"
 _SECONDS_UNSAID = 1.0
+_SECONDS_BETWEEN = 0.5
 
 
-class Searches:
-    """The searches of a process."""
+class _Progress:
+    """A line on a terminal that says how long a search has run, and is erased at its end.
 
-    def __init__(self) -> None:
-        self._seconds, self._said = 0.0, False
-        self._since: float | None = None
+    Args:
+        unsaid: seconds before the line appears.
+    """
 
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Tell a terminal, once, when all that was done within has taken more than a second.
+    def __init__(self, unsaid: float) -> None:
+        self.plans = 0
+        self._unsaid, self._start, self._width = unsaid, time.monotonic(), 0
+        self._ended = Event()
+        self._thread = Thread(target=self._show, name="panprivacy-progress", daemon=True)
+        self._thread.start()
 
-        A search within another one only looks at the clock.
-        """
-        outermost = self._since is None
-        since = self._since = time.monotonic() if self._since is None else self._since
+    def _show(self) -> None:
+        wait = self._unsaid
+        while not self._ended.wait(wait):
+            seconds = time.monotonic() - self._start
+            tried = f", {self.plans:,} tried" if self.plans else ""
+            self._write(f"panprivacy: searching for the best plan, {seconds:.0f} s{tried}")
+            wait = _SECONDS_BETWEEN
+        if self._width:
+            self._write("")
+            self._write("")
+
+    def _write(self, line: str) -> None:
+        """Write over the line before it."""
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)
+
+    def end(self) -> None:
+        """Erase the line."""
+        self._ended.set()
+        self._thread.join()
+
+
+_running: ContextVar[_Progress | None] = ContextVar("running", default=None)
+
+
+@contextmanager
+def searching(unsaid: float = _SECONDS_UNSAID) -> Iterator[None]:
+    """Show progress on a terminal if a search takes longer than `unsaid` seconds.
+
+    A search within another one is a plan that the outer one tries.
+    """
+    outer = _running.get()
+    if outer is not None:
+        yield
+        outer.plans += 1
+    elif sys.stderr is None or not sys.stderr.isatty():
+        yield
+    else:
+        progress = _Progress(unsaid)
+        token = _running.set(progress)
         try:
             yield
         finally:
-            seconds = self._seconds + time.monotonic() - since
-            if outermost:
-                self._seconds, self._since = seconds, None
-            if seconds > _SECONDS_UNSAID and not self._said:
-                self._said = True
-                if sys.stderr is not None and sys.stderr.isatty():
-                    sys.stderr.write(_SAYS)
-                    sys.stderr.flush()
-
-
-searches = Searches()
-"""Those of this process."""
+            _running.reset(token)
+            progress.end()

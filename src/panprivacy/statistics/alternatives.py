@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from panprivacy.errors import PlanError
-from panprivacy.ground.patience import searches
+from panprivacy.ground.patience import searching
+from panprivacy.ground.searches import stored_or_searched
 from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.plan import Plan
@@ -38,10 +39,13 @@ class Target:
     Args:
         error: measures that of a plan.
         most: the largest that will do.
+        name: of what `error` measures, to store the result of a long search under; empty to
+            store none.
     """
 
     error: Callable[[Plan], float]
     most: float
+    name: str = ""
 
     def __call__(self, plan: Plan) -> bool:
         """Whether a plan reaches it."""
@@ -152,19 +156,62 @@ class Alternatives:
     def plan(self, epsilon: Fraction, memory: int | None) -> Plan:
         """The plan for an epsilon, within so many bytes of table; None for those of the sizes."""
         sizes = self.sizes if memory is None else self.sizes.within(memory)
-        with searches.counted():
-            return sizes.planned(replace(self._asked, epsilon=epsilon))
+        return sizes.planned(replace(self._asked, epsilon=epsilon))
 
     def smallest_memory(self, epsilon: Fraction, most: int, target: Target) -> Plan | None:
-        """The first power of two bytes, or else `most`, that reaches the target.
+        """Return the plan of the first power of two bytes, or else `most`, that reaches the target.
 
         More memory makes no error larger, so most of them need no plan. Only that of the least
         regret over a range of answers may have a larger error somewhere.
         """
-        largest = self.plan(epsilon, most)  # raises what is wrong with any memory
-        if not target(largest):
+
+        def planned(memory: str) -> Plan:
+            return self.plan(epsilon, int(memory))
+
+        def search() -> int | None:
+            largest = self.plan(epsilon, most)  # raises what is wrong with any memory
+            if target(largest):
+                return self._smallest_memory(epsilon, most, target)
             return self._first(epsilon, largest, target) if largest.error_points else None
-        best, sizes = largest, [1 << power for power in range((most - 1).bit_length())]
+
+        return self._found(planned, search, target, epsilon=str(epsilon), most=most)
+
+    def smallest_epsilon(self, memory: int | None, target: Target) -> Plan | None:
+        """Return the plan of the smallest epsilon of three digits that reaches the target."""
+
+        def planned(epsilon: str) -> Plan:
+            return self.plan(Fraction(epsilon), memory)
+
+        return self._found(
+            planned, lambda: self._smallest_epsilon(memory, target), target, memory=memory
+        )
+
+    def _found(
+        self,
+        planned: Callable[[str], Plan],
+        search: Callable[[], int | Fraction | None],
+        target: Target,
+        **asked: object,
+    ) -> Plan | None:
+        """Return the plan that a search finds, or has found in another process."""
+
+        def searched() -> str | None:
+            found = search()
+            return None if found is None else str(found)
+
+        def holds(found: str) -> bool:
+            return target(planned(found))
+
+        problem = repr(self.sizes), self.releases, self.intrusions
+        question = {"problem": problem, "error": target.name, "most": target.most, **asked}
+        with searching():
+            found = stored_or_searched(question, searched, holds) if target.name else searched()
+            return None if found is None else planned(found)
+
+    def _smallest_memory(self, epsilon: Fraction, most: int, target: Target) -> int:
+        """Return the first power of two bytes that reaches what `most` reaches, or else that."""
+        largest = self.plan(epsilon, most)
+        best, sizes = most, [1 << power for power in range((most - 1).bit_length())]
         enough = next((i for i, size in enumerate(sizes) if size >= largest.table.nbytes), None)
         low, high = -1, len(sizes) if enough is None else enough + 1
         bracket = _Bracket(target.most, _MEMORY_POWER)
@@ -174,25 +221,23 @@ class Alternatives:
             middle = min(max(round(math.log2(guess)), low + 1), high - 1)
             error = math.inf
             with suppress(PlanError):  # the fewest cells do not fit
-                found = self.plan(epsilon, sizes[middle])
-                error = target.error(found)
+                error = target.error(self.plan(epsilon, sizes[middle]))
             bracket.add(sizes[middle], error)
             if error <= target.most:
-                best, high = found, middle
+                best, high = sizes[middle], middle
             else:
                 low = middle
         return best
 
-    def _first(self, epsilon: Fraction, largest: Plan, target: Target) -> Plan | None:
+    def _first(self, epsilon: Fraction, largest: Plan, target: Target) -> int | None:
         """The first power of two bytes that reaches the target, of as many as the largest plan."""
         for power in range(largest.table.nbytes.bit_length()):
             with suppress(PlanError):  # the fewest cells do not fit
-                found = self.plan(epsilon, 1 << power)
-                if target(found):
-                    return found
+                if target(self.plan(epsilon, 1 << power)):
+                    return 1 << power
         return None
 
-    def smallest_epsilon(self, memory: int | None, target: Target) -> Plan | None:
+    def _smallest_epsilon(self, memory: int | None, target: Target) -> Fraction | None:
         """Bisect for the smallest epsilon of three significant digits.
 
         A larger epsilon makes no error larger. So a plan that is asked for is made of where errors
@@ -228,7 +273,7 @@ class Alternatives:
             if not low < middle < high:
                 break
             low, high = (low, middle) if enough(middle) else (middle, high)
-        return self.plan(high, memory)
+        return high
 
     def refuse(self, epsilon: Fraction | None, memory: int, target: Target) -> Plan:
         """Raise, saying what would reach the target."""

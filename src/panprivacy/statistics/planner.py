@@ -104,7 +104,8 @@ def plan_for(
     Raises:
         PlanError: nothing reaches it; says what would.
     """
-    wanted = Target(lambda candidate: candidate.relative_margin(confidence), target)
+    name = f"margin {confidence}"
+    wanted = Target(lambda candidate: candidate.relative_margin(confidence), target, name)
     if epsilon is None:
         found = search.smallest_epsilon(memory, wanted)
         if found is None:

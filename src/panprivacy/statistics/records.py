@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users, parse_integer, parse_users
+from panprivacy.ground.patience import searching
 from panprivacy.ground.validation import MOST_BYTES, expected_range, truth, whole_number
 from panprivacy.tables.planning.learning import (
     MOST_LEARNED,
@@ -233,7 +234,8 @@ class Query(Record, frozen=True):
 
 @functools.lru_cache(maxsize=128)
 def _planned(sizes: Sizes, request: Request) -> Any:
-    plan = sizes.plan(request)
+    with searching():
+        plan = sizes.plan(request)
     if plan.table.nbytes > MOST_BYTES:
         message = (
             f"a table of {plan.table.nbytes / 1e9:,.0f} GB is too large, at most "

@@ -53,7 +53,7 @@ def check_useful(sizes: Sizes, request: Request) -> None:
     _, good = planned.limits
     parts = (_total.get() or request.epsilon) / request.epsilon
 
-    target = Target(least_error, math.nextafter(good, 0))
+    target = Target(least_error, math.nextafter(good, 0), "least")
     error = least_error(planned)
     message = (
         f"this plan gives a standard deviation of at least {error:.2g} times {planned.measure}: "

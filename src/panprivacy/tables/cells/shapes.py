@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.ground.patience import searches
 from panprivacy.tables.cells.difference_sets import SetMembers
 
 Floats = NDArray[np.float64]
@@ -149,11 +148,10 @@ def _power(spectra: Spectrum) -> Floats:
 def _search(shape: Shape) -> SetMembers:
     """Return the set of the smallest cost of those that the best of the first waves lead to."""
     cost = _Cost.of(shape)
-    with searches.counted():
-        found = [_settled(cost, shape.size, wave) for wave in _waves(cost)]
-        found.sort(key=lambda marks: _rounded(cost.of_marks(marks)))
-        polished = [_exchanged(cost, marks) for marks in found[:_POLISHED]]
-        best = min(polished, key=lambda marks: _rounded(cost.of_marks(marks)))
+    found = [_settled(cost, shape.size, wave) for wave in _waves(cost)]
+    found.sort(key=lambda marks: _rounded(cost.of_marks(marks)))
+    polished = [_exchanged(cost, marks) for marks in found[:_POLISHED]]
+    best = min(polished, key=lambda marks: _rounded(cost.of_marks(marks)))
     return np.flatnonzero(best)
 
 

@@ -13,7 +13,7 @@ _SECONDS_UNSAID = 1.0
 _SECONDS_BETWEEN = 0.5
 
 
-class _Progress:
+class _ProgressLine:
     """A line on a terminal that says how long a search has run, and is erased at its end.
 
     Args:
@@ -50,7 +50,7 @@ class _Progress:
         self._thread.join()
 
 
-_running: ContextVar[_Progress | None] = ContextVar("running", default=None)
+_running: ContextVar[_ProgressLine | None] = ContextVar("running", default=None)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def searching(unsaid: float = _SECONDS_UNSAID) -> Iterator[None]:
     elif sys.stderr is None or not sys.stderr.isatty():
         yield
     else:
-        progress = _Progress(unsaid)
+        progress = _ProgressLine(unsaid)
         token = _running.set(progress)
         try:
             yield

@@ -78,7 +78,7 @@ class Choice:
     threshold: int
     predicted: float
 
-    def moving(self) -> pp.Continual:
+    def moving(self) -> pp.ChangeTriggered:
         """The answer that stands until it has moved."""
         return running(self.users, self.epsilon, self.updates, self.threshold)
 
@@ -88,10 +88,10 @@ class Choice:
         return pp.DistinctCount(expected=expected, epsilon=self.epsilon, releases=self.updates)
 
 
-def running(users: int, epsilon: int, updates: int, threshold: float) -> pp.Continual:
+def running(users: int, epsilon: int, updates: int, threshold: float) -> pp.ChangeTriggered:
     """Different users so far."""
     distinct = partial(pp.DistinctCount, expected=(users // 10, users))
-    return pp.Continual(distinct, threshold=threshold, updates=updates, epsilon=epsilon)
+    return pp.ChangeTriggered(distinct, threshold=threshold, updates=updates, epsilon=epsilon)
 
 
 @cache

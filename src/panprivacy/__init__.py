@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from panprivacy.privacy.guarantee import Budget, Guarantee, Ledger, PrivacyLoss
     from panprivacy.statistics.checkpoint import Checkpoint
     from panprivacy.statistics.composites.grouped import Grouped
-    from panprivacy.statistics.composites.moving import Continual
+    from panprivacy.statistics.composites.moving import ChangeTriggered
     from panprivacy.statistics.composites.together import Together
     from panprivacy.statistics.composites.windowed import Windowed
     from panprivacy.statistics.composites.windows import Window, Windows
@@ -67,9 +67,9 @@ __all__ = [
     "Answers",
     "Budget",
     "BudgetError",
+    "ChangeTriggered",
     "Checkpoint",
     "Coins",
-    "Continual",
     "CroppedSum",
     "Density",
     "DistinctCount",
@@ -129,7 +129,7 @@ _HOMES = {
     "statistics.incidence.statistic": ["Incidence"],
     "statistics.inner.statistic": ["InnerProduct"],
     "statistics.moment.statistic": ["FrequencyMoment"],
-    "statistics.composites.moving": ["Continual"],
+    "statistics.composites.moving": ["ChangeTriggered"],
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
     "statistics.running.count": ["RunningCount"],

@@ -43,7 +43,7 @@ def grouped(coins):
 
 def moving(coins):
     made = partial(pp.Density, universe=100, coins=coins)
-    return pp.Continual(made, threshold="0.1", updates=2, epsilon=100)
+    return pp.ChangeTriggered(made, threshold="0.1", updates=2, epsilon=100)
 
 
 def compared(coins):

@@ -179,7 +179,7 @@ def test_a_comparison_leaves_nothing(seen, monkeypatch):
     noised = noting(seen, "compared", TableReleasing.with_noise)
     monkeypatch.setattr(TableReleasing, "with_noise", noised)
     distinct = partial(pp.DistinctCount, **RANGE, coins=Spy(seen))
-    running = pp.Continual(distinct, threshold=90_000, updates=2, epsilon=1)
+    running = pp.ChangeTriggered(distinct, threshold=90_000, updates=2, epsilon=1)
     (statistic,) = running.statistics.values()
     running.update(np.arange(1_000))
     seen.clear()

@@ -47,7 +47,7 @@ CONTRIBUTES = {"contribute", "contribute_cells", "parts"}
 PAID_BEFORE = {
     "Stepwise": {"release"},
     "StepwiseReleasing": {"release"},
-    "Continual": {"check"},
+    "ChangeTriggered": {"check"},
     "MovingReleasing": {"check"},
     "StepCounter": {"step", "run", "round", "serve"},
     "PrivateExperts": {"choice", "values"},  # what the last round told

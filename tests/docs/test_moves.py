@@ -13,7 +13,7 @@ import pytest
 from benchmarks import moves
 
 from panprivacy.service.config.stream import StreamConfig
-from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.moving import ChangeTriggered
 
 PAGE = (Path(__file__).parents[2] / "docs" / "moves.md").read_text()
 TABLE = PAGE.partition("<!-- moves -->")[2].partition("<!-- end of moves -->")[0]
@@ -51,7 +51,7 @@ def test_the_configuration_is_one():
     stream = tomllib.loads(text)["streams"]["visits"]
     config = msgspec.convert(stream, StreamConfig, dec_hook=lambda _, value: Fraction(value))
     config.check()
-    assert isinstance(config.make_counting(), Continual)
+    assert isinstance(config.make_counting(), ChangeTriggered)
 
 
 @pytest.mark.long

@@ -31,7 +31,7 @@ def moving(statistic, *, threshold=1, epsilon=EPSILON, updates=1, **more):
     def make(coins):
         made = partial(statistic, coins=coins)
         sizes = {"threshold": threshold, "updates": updates, "delta": DELTA}
-        return MovingStatistic(pp.Continual(made, epsilon=epsilon, **sizes, **more))
+        return MovingStatistic(pp.ChangeTriggered(made, epsilon=epsilon, **sizes, **more))
 
     return make
 

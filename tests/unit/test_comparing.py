@@ -100,7 +100,7 @@ HASHED = [
 def test_what_no_comparison_can_read_is_refused_with_what_would_do(kind, asked, users, updates):
     def made(epsilon, expected):
         factory = partial(kind, expected=expected)
-        return pp.Continual(
+        return pp.ChangeTriggered(
             factory, threshold=users // 2, updates=updates, epsilon=epsilon, asked=asked
         )
 
@@ -117,7 +117,9 @@ def test_what_no_comparison_can_read_is_refused_with_what_would_do(kind, asked, 
 def test_a_hashed_histogram_is_compared():
     """The noise of a comparison is 48 times that of a release, and its answer is read as such."""
     hashed = partial(pp.Incidence, expected=100_000, bound=5)
-    visits = pp.Continual(hashed, threshold=40_000, updates=8, epsilon=2, asked={"at_least": 1})
+    visits = pp.ChangeTriggered(
+        hashed, threshold=40_000, updates=8, epsilon=2, asked={"at_least": 1}
+    )
     visits.update(np.arange(90_000))
     answer = visits.check()
     assert answer is not None

@@ -352,7 +352,7 @@ def test_a_stream_of_a_service_is_explained_with_its_batch_ids(file):
 
 def moving(**more):
     density = partial(pp.Density, universe=1_000)
-    return pp.Continual(density, threshold=600, updates=2, epsilon=1, **more)
+    return pp.ChangeTriggered(density, threshold=600, updates=2, epsilon=1, **more)
 
 
 def test_an_answer_that_moves_tells_its_delta(file):

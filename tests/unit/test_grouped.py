@@ -250,7 +250,9 @@ class TestBudget:
     def test_a_delta_is_that_of_all_groups_of_one_user(self):
         def visitors(epsilon):
             density = partial(pp.Density, universe=100)
-            return pp.Continual(density, threshold=1, updates=3, epsilon=epsilon, delta="0.001")
+            return pp.ChangeTriggered(
+                density, threshold=1, updates=3, epsilon=epsilon, delta="0.001"
+            )
 
         told = pp.Grouped(visitors, ["home", "help", "news"], epsilon=3, per_user=2).guarantee
         assert told.delta == Fraction(1, 500)

@@ -27,7 +27,9 @@ density = partial(pp.Density, universe=UNIVERSE)
 
 def moving(statistic=density, *, threshold=0.1, updates=3, epsilon=300, **more):
     """So much privacy loss that a share is exact to 0.01, but once in 1e12."""
-    return pp.Continual(statistic, threshold=threshold, updates=updates, epsilon=epsilon, **more)
+    return pp.ChangeTriggered(
+        statistic, threshold=threshold, updates=updates, epsilon=epsilon, **more
+    )
 
 
 def shown(answers):
@@ -323,12 +325,20 @@ def test_there_is_an_epsilon_for_as_many_updates_as_there_may_be(updates, epsilo
         assert 0 < each < epsilon / 2
 
 
+def test_states_have_the_name_of_before():
+    before, after = moving(), moving()
+    state = before.state()
+    assert b'"statistic": "Continual"' in state
+    after.resume(state)
+    assert after.state() == state
+
+
 def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):
     share = moving(epsilon=2, updates=4)
     path = tmp_path / "state"
     path.write_bytes(share.state())
     (alike,) = read_states(path)
-    assert alike.within == ("Continual",)
+    assert alike.within == ("ChangeTriggered",)
     assert alike.description.guarantee.epsilon == 2
     assert alike.description.so_far.epsilon == share.ledger.spent
     assert "docs/guarantees/moves.md" in alike.description.proofs

@@ -189,7 +189,7 @@ def test_a_plan_prints_its_error():
         (lambda: pp.Grouped(lambda a, b: None, ["a"], epsilon=1), "is given epsilon"),
         (lambda: pp.Grouped(lambda epsilon: epsilon, ["a"], epsilon=1), "made a Fraction"),
         (
-            lambda: pp.Continual(lambda: None, threshold=10, updates=3, epsilon=1),
+            lambda: pp.ChangeTriggered(lambda: None, threshold=10, updates=3, epsilon=1),
             "is given epsilon=, releases=, ledger=: write it as partial",
         ),
         (lambda: pp.Windowed(lambda a: None, 60), "is given nothing: write it as lambda:"),

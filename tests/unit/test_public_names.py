@@ -29,7 +29,7 @@ SEVERAL = {
         OF_SEVERAL | {"groups"},
     ),
     "moving": (
-        lambda: pp.Continual(DENSITY, threshold="0.1", updates=2, epsilon=100),
+        lambda: pp.ChangeTriggered(DENSITY, threshold="0.1", updates=2, epsilon=100),
         OF_SEVERAL | {"absolute_margin", "check", "go_on_from", "left", "stands", "threshold"},
     ),
 }

@@ -71,5 +71,5 @@ def test_a_table_of_errors_has_the_ends_and_the_middle_of_every_range(kind, tria
 
 
 def test_errors_of_answers_that_move_say_their_unit():
-    assert not {"error", "margin"} & set(dir(pp.Continual))
-    assert "absolute_margin" in dir(pp.Continual)
+    assert not {"error", "margin"} & set(dir(pp.ChangeTriggered))
+    assert "absolute_margin" in dir(pp.ChangeTriggered)

@@ -483,7 +483,7 @@ class TestLoss:
     def test_each_window_has_its_delta_whether_it_is_seen_or_not(self):
         def moving(delta="1e-6"):
             make = partial(density, universe=1_000)
-            return pp.Continual(make, threshold="0.5", updates=2, epsilon=1, delta=delta)
+            return pp.ChangeTriggered(make, threshold="0.5", updates=2, epsilon=1, delta=delta)
 
         assert windowed(Clock(), factory=moving).delta(7) == Fraction(7, 10**6)
         assert windowed(Clock()).delta(7) == 0

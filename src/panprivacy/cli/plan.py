@@ -27,7 +27,7 @@ from panprivacy.privacy.guarantee import (
     warn_if_weak,
 )
 from panprivacy.statistics.alternatives import Alternatives, Target
-from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import USELESS, format_number, percent
 from panprivacy.statistics.plan import Plan, margins
@@ -207,7 +207,7 @@ def _print_assumed(asked: Specification, stat: str) -> None:
 
 def _moving(
     asked: Specification, moves: str | None, loss: Fraction, releases: int, intrusions: int
-) -> Continual | None:
+) -> ChangeTriggered | None:
     """Return the statistic whose answer stands until it has moved, if requested."""
     if moves is None:
         return None
@@ -215,7 +215,7 @@ def _moving(
     return make_moving([asked], threshold, epsilon=loss, releases=releases, intrusions=intrusions)
 
 
-def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> None:
+def _print_moves(counting: ChangeTriggered | None, clock: Plan, confidence: float) -> None:
     """Print the error of an answer that stands until it has moved, beside as many on a clock."""
     if counting is None:
         return

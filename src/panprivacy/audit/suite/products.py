@@ -35,7 +35,7 @@ from panprivacy.privacy.guarantee import Budget, Ledger
 from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.composites.grouped import Grouped
-from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.tables.slices import Slice
@@ -199,7 +199,7 @@ def _moving(epsilon: Fraction) -> Subject:
     def moving(coins: EnumeratedCoins) -> MovingStatistic:
         density = partial(Density, universe=2, coins=coins)
         return MovingStatistic(
-            Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes)
+            ChangeTriggered(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes)
         )
 
     return SeenOnce(
@@ -217,7 +217,7 @@ def _moving(epsilon: Fraction) -> Subject:
 class MovingStatistic:
     """A running answer whose releases are comparisons: no counts where the last answer stands."""
 
-    def __init__(self, running: Continual) -> None:
+    def __init__(self, running: ChangeTriggered) -> None:
         self.running = running
         self.update, self.state = running.update, running.state
         self.announce_intrusion = running.announce_intrusion

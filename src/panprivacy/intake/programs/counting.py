@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from panprivacy.errors import PlanError
 from panprivacy.statistics.composites.grouped import Grouped
-from panprivacy.statistics.composites.moving import Continual
+from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.composites.together import Together
 from panprivacy.statistics.specification import Specification, blamed, together
 from panprivacy.tables.planning.comparisons import MOST_UPDATES
@@ -129,7 +129,7 @@ def make_moving(
     epsilon: Fraction,
     releases: int,
     intrusions: int = 0,
-) -> Continual:
+) -> ChangeTriggered:
     """Return a statistic whose answer stands until it has moved; one release is for the end.
 
     Raises:
@@ -150,7 +150,7 @@ def make_moving(
         raise PlanError(message)
     (one,) = specifications
     with blamed(0):
-        made = Continual(
+        made = ChangeTriggered(
             partial(one.make, intrusions=intrusions),
             threshold=moves,
             updates=releases - 1,

@@ -28,6 +28,8 @@ from panprivacy.statistics.statistic import Statistic
 
 _SILENT: Final = Fraction(1_000)
 """Epsilon of a release without noise, as good as."""
+CHANGE_TRIGGERED: Final = "Continual"
+"""Name of a `ChangeTriggered` in its states: its first one, so that states of before are read."""
 _OWN = struct.Struct("<d")
 """In a state, before that of the statistic: the answer that stands."""
 
@@ -147,7 +149,7 @@ class MovingReleasing(JoinedReleasing[str, Statistic[Any, Any]]):
         return super().state_epsilon + self.members.comparisons.cost
 
     def check(self, *, confidence: float = 0.95) -> Answers | None:
-        """Compare, and publish an answer if the number has moved; see `Continual.check`."""
+        """Compare, and publish an answer if the number has moved; see `ChangeTriggered.check`."""
         level = proportion(confidence=confidence)
         if not self.members.comparisons.moved(self.stands, self.members.threshold, level):
             return None
@@ -156,7 +158,7 @@ class MovingReleasing(JoinedReleasing[str, Statistic[Any, Any]]):
         return _marked(answers, self.members.comparisons.updates) if last else answers
 
     def release(self, **asked: Any) -> Answers:
-        """Publish the answer, whether it has moved or not; see `Continual.release`."""
+        """Publish the answer, whether it has moved or not; see `ChangeTriggered.release`."""
         answers = super().release(**asked)
         for one in answers.values():
             if one is not None and math.isfinite(one.value):
@@ -214,10 +216,10 @@ class MovingInternals(JoinedInternals[str, Statistic[Any, Any]]):
     releasing: MovingReleasing
 
     @classmethod
-    def of(cls, name: str, moving: Moving) -> MovingInternals:
+    def of(cls, moving: Moving) -> MovingInternals:
         """Return the parts of a running answer."""
         return cls(
-            MovingMemory(name, moving),
+            MovingMemory(CHANGE_TRIGGERED, moving),
             JoinedWindows(moving),
             MovingContributions(moving),
             MovingReleasing(moving),

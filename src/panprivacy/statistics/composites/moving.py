@@ -38,13 +38,13 @@ DELTA: Final = Fraction(1, 10**9)
 """Delta of all comparisons by default."""
 
 
-class Continual(Together[str, Statistic[Any, Any]]):
+class ChangeTriggered(Together[str, Statistic[Any, Any]]):
     """A running answer about users, that is published when it has moved by a threshold.
 
     >>> from functools import partial
     >>> import panprivacy as pp
     >>> distinct = partial(pp.DistinctCount, expected=(1_000, 100_000))
-    >>> visitors = pp.Continual(distinct, threshold=10_000, updates=8, epsilon=2)
+    >>> visitors = pp.ChangeTriggered(distinct, threshold=10_000, updates=8, epsilon=2)
     >>> visitors.update(range(40_000))
     >>> answer = visitors.check()  # each minute, say
     >>> answer is not None and 10_000 < answer.only().value < 100_000
@@ -114,9 +114,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         _check_made(made, ledger, total - cost, releases)
         left = positive_fraction(delta=delta)
         compared = compare(made, cost, delta=left, updates=most, asked=named)
-        self.internals = MovingInternals.of(
-            type(self).__name__, Moving(self._joint, compared, distance, kept)
-        )
+        self.internals = MovingInternals.of(Moving(self._joint, compared, distance, kept))
 
     def _check_members(self) -> None:
         """Refuse groups, and several statistics."""

@@ -17,6 +17,7 @@ from panprivacy.ground.files import read_rest
 from panprivacy.ground.sealing import FRONT_BYTES, MOST_SEALED, is_sealed, unseal
 from panprivacy.ground.validation import positive_fraction
 from panprivacy.privacy.guarantee import PrivacyLoss
+from panprivacy.statistics.composites.moves import CHANGE_TRIGGERED
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.explain.description import DAMAGED, Description, describe
 from panprivacy.statistics.header import Header, read_header
@@ -27,9 +28,11 @@ _OWN_BYTES = {
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),
-    "Continual": range(8, 9),  # the answer that stands
+    CHANGE_TRIGGERED: range(8, 9),  # the answer that stands
 }
 """Containers of states, and the possible numbers of bytes that each adds."""
+_CLASSES = {CHANGE_TRIGGERED: "ChangeTriggered"}
+"""Containers of states that are called otherwise than their class."""
 _MOST_STATES = 1 << 20
 _MOST_FRONTS = 1 << 10
 """Maximum number of different headers: each takes a while to describe."""
@@ -163,7 +166,8 @@ def _grouped(found: Iterable[_Found]) -> list[StateRun]:
         if fronts == before:
             runs[-1] = dataclasses.replace(runs[-1], last=place)
         else:
-            within = tuple(str(outer.public()["statistic"]) for outer in around)
+            names = (str(outer.public()["statistic"]) for outer in around)
+            within = tuple(_CLASSES.get(name, name) for name in names)
             if header not in known:
                 known[header] = describe(header)
             _check_number(place, len(known))
@@ -188,7 +192,7 @@ def _within(described: Description, around: _Around) -> tuple[Description, Fract
     """
     share = Fraction(1)
     for public in (outer.public() for outer in around):
-        if public["statistic"] == "Continual":  # has its own ledger
+        if public["statistic"] == CHANGE_TRIGGERED:  # has its own ledger
             described = dataclasses.replace(described, compared=_compared(public))
             if described.guarantee.epsilon != described.ledger:
                 raise InputError(DAMAGED)

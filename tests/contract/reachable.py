@@ -25,8 +25,8 @@ PARTS = "memory", "windows", "contributions", "releasing"
 """The internals of a statistic."""
 
 DECLARED = {
-    "_known", "account", "addressing", "coins", "compared", "first_plan", "kept", "ledger", "name",
-    "plan", "sizes", "slice",
+    "_known", "account", "addressing", "cells", "coins", "compared", "first_plan", "kept", "ledger",
+    "name", "plan", "sizes", "slice",
 }  # fmt: skip
 """The attributes of the parts of a statistic."""
 
@@ -35,10 +35,11 @@ MAY_HOLD_BYTES = {
     "kept.arrays[0]",
     "addressing._weights",  # the key of a published moment
     "addressing._starts",  # where each level begins: of the plan alone
+    "cells.scores",  # what a cell counts for: of the plan alone
 }
 MAY_HOLD_BYTES |= {
     f"{plan}.law.{name}{base}"
-    for plan in ("plan", "first_plan")
+    for plan in ("plan", "first_plan", "cells")
     for name in ("weights", "members")
     for base in ("", ".base")
 }

@@ -87,6 +87,12 @@ def test_the_addressing_is_a_function_of_plan_and_key(case):
     assert differences(again, statistic.internals.memory.addressing) == set()
 
 
+def test_the_cells_are_those_of_the_plan(case):
+    statistic = lives(case.make, case)(100)
+    memory = statistic.internals.memory
+    assert differences(statistic.plan.cells_in(memory.slice), memory.cells) == set()
+
+
 def test_plan_key_and_addressing_never_change(case):
     newborn = case.make(coins=SeededCoins(1), **case.life)
     grown = lives(case.make, case)(9)

@@ -328,7 +328,6 @@ from panprivacy.cli import main
 from panprivacy.service import server
 from panprivacy.service.config import config, loading
 from panprivacy.service.stream import Stream
-from panprivacy.intake.sources import read_body
 every = float(sys.argv[1])
 if every:
     config.CheckpointConfig.every_seconds = property(lambda _: every)
@@ -353,7 +352,7 @@ for line in sys.stdin:
         for name, planned in loading.load(rest[4]).streams.items() if text not in known else ():
             known.add(text)
             stream = Stream(name, planned, None)
-            stream.take(read_body("ndjson", b'{{"user": 1}}', stream.columns.wanted()))
+            stream.take(stream.columns.body_reader.read("ndjson", b'{{"user": 1}}'))
     ends = [os.open(path, how | os.O_APPEND) for path, how in zip(rest, {_HOW}, strict=False)]
     pid = os.fork()
     if not pid:

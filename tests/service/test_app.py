@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from panprivacy.intake.sources import MEDIA_TYPES
+from panprivacy.intake.sources import MEDIA_TYPES, BodyReader
 from panprivacy.service.engine import Sweeper
-from panprivacy.service.incoming import admission, body_counter
+from panprivacy.service.incoming import admission
 from panprivacy.service.incoming.admission import Shared
 from panprivacy.service.outgoing.exports import WRITERS
 from panprivacy.service.outgoing.records import StoreError
@@ -220,7 +220,7 @@ def test_a_body_for_which_there_is_no_memory_is_refused_and_counts_later(client,
     """Reading takes more memory than what is read."""
     body = b'{"user": 1}' if kind.endswith("json") else bytes(8)
     with monkeypatch.context() as tight:
-        tight.setattr("panprivacy.service.incoming.body_counter.read_body", no_memory)
+        tight.setattr(BodyReader, "read", no_memory)
         answer = client.send(body, kind, Idempotency_Key="a")
         assert refused(answer, 503) == NO_ROOM
     before = client.state
@@ -633,7 +633,7 @@ def test_a_fault_tells_its_type_alone(client, monkeypatch, caplog, size):
     def fail(*_, **__):
         raise KeyError("canary")
 
-    monkeypatch.setattr(body_counter, "read_body", fail)
+    monkeypatch.setattr(BodyReader, "read", fail)
     before = client.state
     assert refused(client.send(bytes(size)), 500) == "failed with KeyError; please report it"
     assert client.state == before

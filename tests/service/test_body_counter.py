@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from panprivacy.errors import InputError
+from panprivacy.intake.sources import BodyReader
 from panprivacy.service.incoming import body_counter
 from panprivacy.service.incoming.body_counter import BodyCounter
 from panprivacy.service.web import app
@@ -90,16 +91,16 @@ def test_a_body_that_nobody_waits_for_any_more_is_told_once(size, wiped):
 
 def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
     reading, going_on, seen = threading.Event(), threading.Event(), []
-    read_body = body_counter.read_body
+    read = BodyReader.read
 
-    def slow(kind, body, columns):
+    def slow(reader, kind, body):
         reading.set()
         going_on.wait(30)
         seen.append(bytes(body))
         seen.append(body)
-        return read_body(kind, body, columns)
+        return read(reader, kind, body)
 
-    monkeypatch.setattr(body_counter, "read_body", slow)
+    monkeypatch.setattr(BodyReader, "read", slow)
     body = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def cancelled():

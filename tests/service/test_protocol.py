@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.service.incoming import body_counter
+from panprivacy.intake.sources import BodyReader
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.server import Server
 from panprivacy.service.web import protocol
@@ -473,7 +473,7 @@ def seen(monkeypatch):
     """The heads that were parsed, how many requests went to the application, and all bodies."""
     spied = SimpleNamespace(heads=0, asked=0, bodies=[])
     parsed, ask = protocol.GuardedProtocol.on_headers_complete, protocol.GuardedProtocol._ask
-    read = body_counter.read_body
+    read = BodyReader.read
 
     def on_headers_complete(self):
         spied.heads += 1
@@ -483,13 +483,13 @@ def seen(monkeypatch):
         spied.asked += 1
         ask(*given)
 
-    def read_body(kind, body, columns):
+    def read_body(reader, kind, body):
         spied.bodies.append(bytes(body))
-        return read(kind, body, columns)
+        return read(reader, kind, body)
 
     monkeypatch.setattr(protocol.GuardedProtocol, "on_headers_complete", on_headers_complete)
     monkeypatch.setattr(protocol.GuardedProtocol, "_ask", asked)
-    monkeypatch.setattr(body_counter, "read_body", read_body)
+    monkeypatch.setattr(BodyReader, "read", read_body)
     return spied
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.intake.sources import read_body
 from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
@@ -102,7 +101,7 @@ def test_no_user_column_is_needed(store, clock, kind, body):
     stream = make(store, clock, ids=IdKind.text)
     stream.config.check()
     assert stream.columns.wanted() == []
-    stream.take(read_body(kind, body, stream.columns.wanted()))
+    stream.take(stream.columns.body_reader.read(kind, body))
     clock.now += HOUR
     stream.advance()
     assert told(store) == [(0, 1, pytest.approx(3, abs=1))]
@@ -111,7 +110,7 @@ def test_no_user_column_is_needed(store, clock, kind, body):
 def test_a_column_of_groups_alone_will_do(store, clock):
     stream = make(store, clock, by="page", groups=("a", "b"))
     body = b'{"page": "a"}\n{"page": "b", "user": "ada"}\n{"page": "a"}\n'
-    stream.take(read_body("ndjson", body, stream.columns.wanted()))
+    stream.take(stream.columns.body_reader.read("ndjson", body))
     clock.now += HOUR
     stream.advance()
     assert sorted((row.group, round(row.value)) for row in store.answers()) == [("a", 2), ("b", 1)]

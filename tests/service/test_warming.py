@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.intake.programs.intake import Intake
-from panprivacy.intake.sources import MEDIA_TYPES, read_body
+from panprivacy.intake.sources import MEDIA_TYPES, BodyReader
 from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.incoming import warming
 from tests.service.asking import engine_in
@@ -20,14 +20,14 @@ def engine(tmp_path):
 
 
 def test_each_format_has_been_read_and_nothing_counted(engine, monkeypatch):
-    read = []
+    read, plain = [], BodyReader.read
 
-    def spied(kind, *given):
-        batches = read_body(kind, *given)
+    def spied(reader, kind, *given):
+        batches = plain(reader, kind, *given)
         read.append((kind, sum(batch.num_rows for batch in batches)))
         return batches
 
-    monkeypatch.setattr(warming, "read_body", spied)
+    monkeypatch.setattr(BodyReader, "read", spied)
     before = [stream.state() for stream in engine.streams.values()]
     frozen = gc.get_freeze_count()
     engine.warm_up()

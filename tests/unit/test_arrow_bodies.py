@@ -14,8 +14,8 @@ import pytest
 
 from panprivacy.errors import InputError
 from panprivacy.intake.sources import (
+    BodyReader,
     Column,
-    read_body,
 )
 from panprivacy.tables.ids import read_ids
 from tests.unit.test_arrow_messages import DAMAGED
@@ -58,7 +58,7 @@ class TestArrow:
         for at in range(len(body)):  # one of these is the unit of the interval
             if body[at] == 2:
                 with suppress(InputError):
-                    read_body("arrow", body[:at] + b"\0" + body[at + 1 :], [USER])
+                    BodyReader([USER]).read("arrow", body[:at] + b"\0" + body[at + 1 :])
 
     @pytest.mark.parametrize(
         "column",
@@ -78,7 +78,7 @@ class TestArrow:
     def test_uuids(self):
         numbers = pa.array([bytes(16), b"x" * 16], pa.binary(16))
         body = arrow_bytes(pa.table({"user": pa.ExtensionArray.from_storage(pa.uuid(), numbers)}))
-        batch, = read_body("arrow", body, [USER])  # fmt: skip
+        batch, = BodyReader([USER]).read("arrow", body)  # fmt: skip
         assert len(read_ids(batch["user"])[0]) == 2
 
     def test_invalid_utf8(self):

@@ -97,7 +97,7 @@ import resource, sys
 from pathlib import Path
 from panprivacy.ground.kernels import compile_kernels
 from panprivacy.errors import InputError
-from panprivacy.intake.sources import Column, read_body
+from panprivacy.intake.sources import Column, BodyReader
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
@@ -110,7 +110,7 @@ resource.setrlimit(resource.RLIMIT_AS, (most, most))
 for path in sorted(Path(sys.argv[1]).iterdir()):
     body = path.read_bytes()
     try:
-        read_body(path.suffix[1:], body, [Column("user")])
+        BodyReader([Column("user")]).read(path.suffix[1:], body)
         print(None)
     except InputError as error:
         print(error.reason)

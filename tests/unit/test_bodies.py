@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from panprivacy.errors import InputError
 from panprivacy.intake.sources import (
     MEDIA_TYPES,
+    BodyReader,
     Column,
     Prefixes,
     bodies,
     open_source,
-    read_body,
 )
 from panprivacy.tables.ids import read_ids
 
@@ -44,13 +44,13 @@ def tuples(batches):
 
 def rows(kind, body, *columns):
     """All rows of a body, as tuples of the wanted columns."""
-    return tuples(read_body(kind, body, columns or [USER]))
+    return tuples(BodyReader(columns or [USER]).read(kind, body))
 
 
 def refusal(kind, body, *columns):
     """The InputError of a body; one line that holds no id, as do its traceback and context."""
     with pytest.raises(InputError) as raised:
-        read_body(kind, body, columns or [USER])
+        BodyReader(columns or [USER]).read(kind, body)
     error = raised.value
     shown = "".join(traceback.format_exception(error)) + repr((vars(error), error.__context__))
     assert SECRET not in shown
@@ -61,7 +61,7 @@ def refusal(kind, body, *columns):
 
 def refusal_of_events(kind, body):
     with pytest.raises(InputError) as raised:
-        read_body(kind, body, [])
+        BodyReader([]).read(kind, body)
     assert SECRET not in "".join(traceback.format_exception(raised.value))
     return raised.value
 
@@ -111,7 +111,7 @@ KINDS = dict.fromkeys(VALID, "arrow") | {
 
 def events(kind, body):
     """How many events a body has, of which nothing else is handed out."""
-    batches = read_body(kind, body, [])
+    batches = BodyReader([]).read(kind, body)
     assert all(one.column(0).null_count == one.num_rows for one in batches)
     assert all(one.num_columns == 1 and one.nbytes == 0 for one in batches)
     return sum(one.num_rows for one in batches)
@@ -244,7 +244,7 @@ class TestInterface:
             "csv": b"user\n" + b"1\n" * 600_000,
         }
         for kind, body in each.items():
-            parts = read_body(kind, body, [USER])
+            parts = BodyReader([USER]).read(kind, body)
             assert max(part.num_rows for part in parts) <= 1 << 18
             assert sum(part.num_rows for part in parts) == 600_000
 
@@ -254,7 +254,7 @@ class TestInterface:
 
         monkeypatch.setattr(pa.json, "read_json", fail)
         with pytest.raises(RuntimeError) as raised:
-            read_body("ndjson", b"{}\n", [USER])
+            BodyReader([USER]).read("ndjson", b"{}\n")
         assert SECRET not in "".join(traceback.format_exception(raised.value))
         assert raised.value.__context__ is None
 
@@ -295,7 +295,7 @@ class TestSameAsFiles:
     def test_text(self, tmp_path, lines, end, kind, columns):
         body = end.join(lines)
         expected = outcome(lambda: from_file(tmp_path / "a", kind, body, columns))
-        assert outcome(lambda: read_body(kind, body, columns)) == expected
+        assert outcome(lambda: BodyReader(columns).read(kind, body)) == expected
 
     users = st.lists(st.none() | st.text(max_size=20), max_size=9)
 
@@ -310,7 +310,7 @@ class TestSameAsFiles:
         data = pa.table({"x": column, "user": column})
         body = write(data, compression=compression)
         expected = outcome(lambda: from_file(tmp_path / "a", "arrow", body, [USER]))
-        assert outcome(lambda: read_body("arrow", body, [USER])) == expected
+        assert outcome(lambda: BodyReader([USER]).read("arrow", body)) == expected
         assert expected[0] == [(user,) for user in users]
 
     def test_rows_are_counted_over_the_whole_body(self):
@@ -337,10 +337,10 @@ class TestInt64:
 
     def test_in_place_unless_misaligned(self):
         body = np.arange(1_000).tobytes()
-        batch = read_body("int64", body, [USER])[0]
+        batch = BodyReader([USER]).read("int64", body)[0]
         assert batch["user"].buffers()[1].address == pa.py_buffer(body).address
         moved = memoryview(b"." + body)[1:]
-        batch = read_body("int64", moved, [USER])[0]
+        batch = BodyReader([USER]).read("int64", moved)[0]
         assert batch["user"].buffers()[1].address % 8 == 0
         assert batch["user"].to_pylist() == list(range(1_000))
 
@@ -364,10 +364,10 @@ def test_what_is_just_below_the_bounds_is_read():
     zeros = pa.table({"user": np.zeros(8_000_000, np.int64)})
     body = arrow_bytes(zeros, batch_rows=1 << 20, compression="zstd")
     assert len(body) < 1 << 20
-    assert sum(batch.num_rows for batch in read_body("arrow", body, [USER])) == 8_000_000
+    assert sum(batch.num_rows for batch in BodyReader([USER]).read("arrow", body)) == 8_000_000
     coded = pa.DictionaryArray.from_arrays(np.zeros(1_000_000, np.int8), ["x" * 60])
     body = arrow_bytes(pa.table({"user": coded}))
-    assert sum(batch.num_rows for batch in read_body("arrow", body, [USER])) == 1_000_000
+    assert sum(batch.num_rows for batch in BodyReader([USER]).read("arrow", body)) == 1_000_000
 
 
 edits = st.lists(
@@ -396,7 +396,7 @@ def edited(body, changes):
 def test_damaged_bodies_are_read_or_refused(name, changes, columns):
     body = edited(VALID[name], changes)
     try:
-        batches = read_body(KINDS[name], body, columns)
+        batches = BodyReader(columns).read(KINDS[name], body)
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017 - may not raise
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -53,7 +54,7 @@ def test_equal_users_of_different_types_are_one():
         pa.array([b"7", b"-1"], pa.binary_view()),
         pa.array(["7", "-1"]).dictionary_encode(),
     ):
-        demonstration.observe(ReadRows(users, pa.array([1, 2], pa.uint8()), None, None), 2)
+        demonstration.observe(ReadRows(users, np.array([1, 2]), None, None), 2)
     states, last = demonstration._states(None)
     assert sorted(states.tolist()) == [5, 10]
     assert sorted(last.tolist()) == [1, 2]

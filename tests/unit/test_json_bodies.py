@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.intake.sources import (
-    read_body,
+    BodyReader,
 )
 from tests.unit.test_bodies import DELTA, NOT_JSON, ONE_JSON, PROPERTY, USER, refusal, rows
 
@@ -123,7 +123,7 @@ class TestJson:
     def test_nothing_but_nulls_has_the_null_type_as_in_ndjson(self):
         for kind, body in (("json", b'{"user": [null], "delta": 1}'),
                            ("ndjson", b'{"user": null, "delta": 1}\n')):  # fmt: skip
-            batch = read_body(kind, body, [USER, DELTA])[0]
+            batch = BodyReader([USER, DELTA]).read(kind, body)[0]
             assert batch.schema.types == [pa.null(), pa.int64()]
 
     @pytest.mark.parametrize("bad", [0, 1, 5, 6])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.intake.sources import Column, read_together
+from panprivacy.intake.sources import BodyReader, Column
 from panprivacy.intake.sources.columns import Prefixes
 from panprivacy.intake.sources.json_values import read_values
 from panprivacy.intake.sources.plain_lines import read_plain_lines
@@ -134,9 +134,9 @@ def test_of_all_else_nothing_is_said(block):
 def test_bodies_are_read_as_one_after_another():
     column = [Column("user")]
     bodies = [b'{"user": "ada"}', b'{"user": "grace"}\n{"user": "ada"}\n']
-    _, (batch,) = read_together("ndjson", bodies, column)
+    _, (batch,) = BodyReader(column).read_together("ndjson", bodies)
     assert batch.to_pydict() == {"user": [b"ada", b"grace", b"ada"]}
-    _, (batch,) = read_together("int64", [bytes(8), b"\1" * 16], column)
+    _, (batch,) = BodyReader(column).read_together("int64", [bytes(8), b"\1" * 16])
     assert batch.num_rows == 3
 
 
@@ -152,4 +152,4 @@ def test_bodies_are_read_as_one_after_another():
     ],
 )
 def test_where_it_is_not_the_same_each_is_looked_at_by_itself(kind, bodies):
-    assert read_together(kind, bodies, [Column("user")]) is None
+    assert BodyReader([Column("user")]).read_together(kind, bodies) is None

@@ -21,7 +21,7 @@ class Recorder:
     def prepare(self, users, *rest):
         *groups, deltas = rest
         columns = (users, deltas, *groups)
-        self.seen = [None if one is None else one.to_pylist() for one in columns]
+        self.seen = [None if one is None else list(pa.array(one).to_pylist()) for one in columns]
         return []
 
 

@@ -7,6 +7,8 @@ import dataclasses
 import pickle
 from fractions import Fraction
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import panprivacy as pp
@@ -115,6 +117,47 @@ def test_a_batch_of_an_equal_plan_is_counted():
     assert equal is not members.plan
     members.internals.memory.apply(dataclasses.replace(batch, plan=equal))
     assert members.release().value == pytest.approx(0.1)
+
+
+class Handed:
+    """A column that tells how often it was handed over."""
+
+    def __init__(self, values):
+        self.times, self._column = 0, pa.chunked_array([values])
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self.times += 1
+        return self._column.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_column_is_read_once_however_many_statistics_count_it(members):
+    users, deltas = Handed(["ada", "grace", "ada"]), Handed([1, 1, -1])
+    ledger = pp.Ledger(100 * members)
+    counts = {
+        str(name): pp.DistinctCount(
+            epsilon=100, expected=(1, 100), deletions=True, bound=5, ledger=ledger
+        )
+        for name in range(members)
+    }
+    pp.Together(counts).update(users, deltas)
+    assert (users.times, deltas.times) == (1, 1)
+    alone = pp.DistinctCount(epsilon=100, expected=(1, 100), deletions=True, bound=5)
+    alone.update(["ada", "grace", "ada"], np.array([1, 1, -1]))
+    found = [one.release().value for one in counts.values()]
+    assert found == pytest.approx([alone.release().value] * members, abs=0.5)
+
+
+def test_a_named_column_is_read_by_every_member_though_an_iterator_ends():
+    ledger = pp.Ledger(200)
+    counts = {
+        name: pp.DistinctCount(
+            epsilon=100, expected=(1, 100), deletions=True, bound=5, ledger=ledger
+        )
+        for name in "ab"
+    }
+    pp.Together(counts).update(iter(["ada", "grace"]), deltas=iter([1, 1]))
+    assert [one.release().value for one in counts.values()] == pytest.approx([2, 2], abs=0.5)
 
 
 def test_equal_counts_of_two_statistics_are_two():

@@ -19,7 +19,7 @@ from panprivacy.intake.programs.intake import ReadRows
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
-from panprivacy.tables.ids import CodedIds, Ids, IntegerIds, decoded, read_deltas, read_ids
+from panprivacy.tables.ids import CodedIds, Ids, IntegerIds, decoded, read_ids
 
 _MOST_TRUTHS = 100_000
 _NAME = pa.large_binary()
@@ -64,9 +64,7 @@ class Demonstration:
         """Store the ids of one batch, and the sum and the last of each user's deltas, by side."""
         start = time.perf_counter()
         count = len(read.users)
-        deltas = np.ones(count, np.int64)
-        if read.deltas is not None:
-            deltas = read_deltas(read.deltas, count)
+        deltas = np.ones(count, np.int64) if read.deltas is None else read.deltas
         sides = pa.repeat("", count)
         if read.sides is not None:
             sides = decoded(read.sides).cast(pa.string())

@@ -28,7 +28,7 @@ import pyarrow.ipc
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError, without_frames
-from panprivacy.intake.sources import Column, read_body
+from panprivacy.intake.sources import BodyReader, Column
 from panprivacy.privacy.noise import wipe
 from panprivacy.tables.ids import decoded, offset_type
 
@@ -232,7 +232,7 @@ def _readable(
         if numbers:
             batches = [_of_numbers(content, numbers, len(columns))]
         else:
-            batches = read_body("arrow", content, columns) if content else []
+            batches = BodyReader(columns).read("arrow", content) if content else []
     except InputError as error:
         return without_frames(error)
     return MessagePart(None if name == _NAMELESS else name, batches)

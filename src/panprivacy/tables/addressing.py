@@ -143,6 +143,9 @@ class CellBatch:
         own, so that none can undo what another one does; together these are no larger than the ids.
         """
         parts = self._parts(len(touched))
+        if len(parts) == 1:
+            self._addressing.mark(parts[0], touched)
+            return
         own = [touched, *(np.zeros_like(touched) for _ in parts[1:])]
         try:
             side_by_side(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Number
 from typing import Any, Protocol
 
@@ -132,7 +133,34 @@ class CodedIds:
 Ids = IntegerIds | ByteIds | CodedIds
 
 
-def read_ids(users: Labels) -> list[Ids]:
+class SharedColumn:
+    """A column that several statistics count: the first one reads it, and the others take that.
+
+    Args:
+        column: whatever `read_ids`, `read_deltas` or `as_column` takes.
+    """
+
+    def __init__(self, column: Any) -> None:
+        self.column = list(column) if isinstance(column, Iterator) else column
+
+    @cached_property
+    def ids(self) -> list[Ids]:
+        """Its values as user ids; raises as `read_ids` does."""
+        return read_ids(self.column)
+
+    @cached_property
+    def whole_numbers(self) -> NDArray[np.int64]:
+        """Its values as deltas; raises as `read_deltas` does."""
+        return _whole_numbers(self.column)
+
+
+def shared(column: Any) -> Any:
+    """Return a column that several statistics count; what is no column, or one word, as it is."""
+    is_column = column is not None and not isinstance(column, (str, SharedColumn))
+    return SharedColumn(column) if is_column else column
+
+
+def read_ids(users: Labels | SharedColumn) -> list[Ids]:
     """Read one batch of user ids.
 
     Args:
@@ -145,6 +173,8 @@ def read_ids(users: Labels) -> list[Ids]:
     Raises:
         InputError: a null, a wrong type or a wrong shape; the message shows no id.
     """
+    if isinstance(users, SharedColumn):
+        return users.ids
     _refuse_masked(users, _NULL_USER)
     if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
         return [_from_numpy(users)]
@@ -159,12 +189,22 @@ def read_ids(users: Labels) -> list[Ids]:
     return chunks
 
 
-def read_deltas(deltas: WholeNumbers, rows: int) -> NDArray[np.int64]:
+def read_deltas(deltas: WholeNumbers | SharedColumn, rows: int) -> NDArray[np.int64]:
     """Read one whole number for each of `rows` ids.
 
     Raises:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
+    shared = deltas if isinstance(deltas, SharedColumn) else SharedColumn(deltas)
+    values = shared.whole_numbers
+    if values.shape != (rows,):
+        message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
+        raise InputError(message)
+    return values
+
+
+def _whole_numbers(deltas: WholeNumbers) -> NDArray[np.int64]:
+    """Read a column of deltas."""
     _refuse_masked(deltas, _NULL_DELTA)
     if isinstance(deltas, np.ndarray):
         values: NDArray[Any] = deltas
@@ -181,9 +221,6 @@ def read_deltas(deltas: WholeNumbers, rows: int) -> NDArray[np.int64]:
     if values.dtype.kind == "u" and len(values) and values.max() > _MOST_DELTA:
         message = "a delta must be below 2**63"
         raise InputError(message, row=int(np.argmax(values > _MOST_DELTA)) + 1)
-    if values.shape != (rows,):
-        message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
-        raise InputError(message)
     return _contiguous(values, np.int64)
 
 
@@ -197,6 +234,8 @@ def as_column(column: object, wanted: str) -> pa.ChunkedArray:
     Raises:
         InputError: it is no column, or a masked array with values left out.
     """
+    if isinstance(column, SharedColumn):
+        column = column.column
     _refuse_masked(column, "the value is null")
     chunks = _arrow_chunks(column, wanted)
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.intake.programs.counting import Counting
-from panprivacy.intake.sources import Column
+from panprivacy.intake.sources import BodyReader, Column
 from panprivacy.intake.sources.columns import StartError, show
 from panprivacy.intake.sources.unreadable import Skips, halves_of_batch, readable
 from panprivacy.tables.ids import first_null, gatherable, read_deltas
@@ -23,7 +24,7 @@ class ReadRows:
     """Columns of the rows of a batch that count; None for each column that is not read."""
 
     users: pa.Array
-    deltas: pa.Array | None
+    deltas: NDArray[np.int64] | None
     groups: pa.Array | None
     sides: pa.Array | None
 
@@ -59,6 +60,11 @@ class Columns:
         """Return the columns that exist, in order."""
         each = self.user, self.delta, self.group, self.side
         return [one for one in each if one is not None]
+
+    @cached_property
+    def body_reader(self) -> BodyReader:
+        """The reader of these columns in bodies."""
+        return BodyReader(self.wanted())
 
 
 def with_users(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -156,12 +162,13 @@ class Intake:
                 message = "the user id is null: leave such rows out, or have nulls= skip them"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
             batch = with_users(batch)
-        users, deltas, groups, sides = batch.column(0), None, None, None
+        users, groups, sides = batch.column(0), None, None
+        deltas: NDArray[np.int64] | None = None
         rest = iter(batch.columns[named:])
         if self.columns.delta is not None:
-            deltas = next(rest)
+            column = next(rest)
             try:
-                read_deltas(deltas, len(deltas))
+                deltas = read_deltas(column, len(column))
             except InputError as error:  # the statistics would refuse it, but not name the column
                 reason = f"column {show(self.columns.delta.name)}: {error.reason}"
                 raise InputError(reason, row=error.row) from None

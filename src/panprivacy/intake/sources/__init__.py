@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.intake.sources.addresses import with_addresses
-from panprivacy.intake.sources.bodies import MEDIA_TYPES, read_body, read_together
+from panprivacy.intake.sources.bodies import MEDIA_TYPES, BodyReader
 from panprivacy.intake.sources.columnar import read_arrow, read_parquet
 from panprivacy.intake.sources.columns import Column, Prefixes, StartError, check_wanted, show
 from panprivacy.intake.sources.compressed import EXTENSIONS as PACKED
@@ -31,6 +31,7 @@ from panprivacy.intake.sources.unreadable import Skips
 __all__ = [
     "FORMATS",
     "MEDIA_TYPES",
+    "BodyReader",
     "Column",
     "Prefixes",
     "Skips",
@@ -38,8 +39,6 @@ __all__ = [
     "StartError",
     "dialect_of",
     "open_source",
-    "read_body",
-    "read_together",
 ]
 
 _Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]

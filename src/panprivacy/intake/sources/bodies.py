@@ -41,7 +41,7 @@ MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
         "text/tab-separated-values": "tsv",
     }
 )
-"""Format name in `read_body` of each media type."""
+"""Format name in `BodyReader.read` of each media type."""
 
 _MOST_BYTES = 1 << 30
 _INT64_BYTES = 8
@@ -50,77 +50,99 @@ Buffer = bytes | bytearray | memoryview
 _BodyReader = Callable[[memoryview, Sequence[Column]], Iterator[pa.RecordBatch]]
 
 
-def read_body(
-    kind: str, body: Buffer, columns: Sequence[Column], *, pattern: str | None = None
-) -> list[pa.RecordBatch]:
-    """Read some columns of a body in memory.
+class BodyReader:
+    """Reader of some columns of bodies in memory.
 
     Args:
-        kind: one of the values of `MEDIA_TYPES`, or "combined" or "lines" for log lines.
-        body: the body; it must not change while the batches exist, which may point into it.
-        columns: the wanted columns, in this order; empty to count rows: the result is then one
-            column of nulls, without any content of the rows.
-        pattern: for "lines"; a result of `only_wanted_groups`.
-
-    Returns:
-        Record batches of at most 262,144 rows. Nulls are preserved.
+        columns: the wanted columns, in order; none to count rows: the result is then one column of
+            nulls, without any content of the rows.
 
     Raises:
-        InputError: the body, or a part of it, is invalid; the message names the row, if any.
+        InputError: a column cannot be read like this.
     """
-    check_wanted(columns)
-    if kind not in _READERS and pattern is None:
-        message = f"a body cannot be read as {show(kind)}; the formats are {', '.join(_READERS)}"
-        raise InputError(message)
-    read = _READERS.get(kind) or partial(
-        _read_text, parse=partial(read_lines, pattern=pattern or "")
-    )
-    view = memoryview(body).cast("B")
-    if view.nbytes > _MOST_BYTES:
-        message = f"this is longer than {_MOST_BYTES >> 20:,} MiB; send it in parts"
-        raise InputError(message)
-    counted = Feed(io.BytesIO(), view.nbytes)  # only marks that rows are counted
-    try:
-        # Not by a name: the frame of this function is kept with the error, and a reader holds ids.
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        check_wanted(columns)
+        self._columns = columns
+        self._has_addresses = any(column.address for column in columns)
+
+    def read(self, kind: str, body: Buffer, *, pattern: str | None = None) -> list[pa.RecordBatch]:
+        """Read a body.
+
+        Args:
+            kind: one of the values of `MEDIA_TYPES`, or "combined" or "lines" for log lines.
+            body: the body; it must not change while the batches exist, which may point into it.
+            pattern: for "lines"; a result of `only_wanted_groups`.
+
+        Returns:
+            Record batches of at most 262,144 rows. Nulls are preserved.
+
+        Raises:
+            InputError: the body, or a part of it, is invalid; the message names the row, if any.
+        """
+        if kind not in _READERS and pattern is None:
+            message = (
+                f"a body cannot be read as {show(kind)}; the formats are {', '.join(_READERS)}"
+            )
+            raise InputError(message)
+        parse = _READERS.get(kind) or partial(
+            _read_text, parse=partial(read_lines, pattern=pattern or "")
+        )
+        view = memoryview(body).cast("B")
+        if view.nbytes > _MOST_BYTES:
+            message = f"this is longer than {_MOST_BYTES >> 20:,} MiB; send it in parts"
+            raise InputError(message)
+        try:
+            # Not by a name: the frame of this function is kept with the error, and a reader holds
+            # ids.
+            if not self._columns:
+                return list(_rows_alone(parse(view, self._columns)))
+            return list(self._with_addresses(parse(view, self._columns), view.nbytes))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
+            wrong = anew(error)
+        raise wrong  # without the frames of parsers, which hold ids
+
+    def read_together(
+        self, kind: str, bodies: Sequence[Buffer]
+    ) -> tuple[bytearray, list[pa.RecordBatch]] | None:
+        """Read several bodies as one, which is cheaper; errors give no details.
+
+        Returns:
+            The buffer that the batches point into, to be overwritten after use, and the rows of
+            all bodies; None if each body must be read on its own.
+        """
+        columns = self._columns
         if not columns:
-            return list(_rows_alone(read(view, columns)))
-        return list(with_addresses(counted, read(view, columns), columns))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
-        wrong = anew(error)
-    raise wrong  # without the frames of parsers, which hold ids
-
-
-def read_together(
-    kind: str, bodies: Sequence[Buffer], columns: Sequence[Column]
-) -> tuple[bytearray, list[pa.RecordBatch]] | None:
-    """Read several bodies as one, which is cheaper; errors give no details.
-
-    Returns:
-        The buffer that the batches point into, to be overwritten after use, and the rows of all
-        bodies; None if each body must be read on its own.
-    """
-    if not columns:
-        return None
-    if kind == "int64":
-        if len(columns) > 1 or any(len(body) % _INT64_BYTES for body in bodies):
             return None
-        joined = bytearray().join(bodies)
-        return joined, list(_read_int64(memoryview(joined), columns))
-    if kind != "ndjson":
-        return None
-    joined = bytearray(b"\n").join((*bodies, b""))  # no plain line continues in the next body
-    batches = None
-    try:
-        table = read_plain_lines(joined, column_types(columns))
-        if table is not None:
-            feed, pieces = Feed(io.BytesIO(), len(joined)), iter(check_utf8(table).to_batches())
-            batches = list(with_addresses(feed, pieces, columns))
-    except InputError:
-        pass
-    finally:
-        if batches is None:
-            wipe(np.frombuffer(joined, np.uint8))
-    return None if batches is None else (joined, batches)
+        if kind == "int64":
+            if len(columns) > 1 or any(len(body) % _INT64_BYTES for body in bodies):
+                return None
+            joined = bytearray().join(bodies)
+            return joined, list(_read_int64(memoryview(joined), columns))
+        if kind != "ndjson":
+            return None
+        joined = bytearray(b"\n").join((*bodies, b""))  # no plain line continues in the next body
+        batches = None
+        try:
+            table = read_plain_lines(joined, column_types(columns))
+            if table is not None:
+                pieces = iter(check_utf8(table).to_batches())
+                batches = list(self._with_addresses(pieces, len(joined)))
+        except InputError:
+            pass
+        finally:
+            if batches is None:
+                wipe(np.frombuffer(joined, np.uint8))
+        return None if batches is None else (joined, batches)
+
+    def _with_addresses(
+        self, batches: Iterator[pa.RecordBatch], size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the addresses in columns of addresses of a body of this size; others pass."""
+        if not self._has_addresses:
+            return batches
+        counted = Feed(io.BytesIO(), size)  # only marks that rows are counted
+        return with_addresses(counted, batches, self._columns)
 
 
 def _rows_alone(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -39,7 +39,7 @@ from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.table.memory import Batch
 from panprivacy.tables.cells.difference_sets import is_prime
 from panprivacy.tables.cells.law import Law
-from panprivacy.tables.ids import Labels, WholeNumbers, read_deltas
+from panprivacy.tables.ids import Labels, SharedColumn, WholeNumbers, read_deltas, read_ids
 
 Floats = NDArray[np.float64]
 
@@ -154,10 +154,11 @@ class ResidueMemory(JoinedMemory[int, Incidence]):
 
     def prepare(self, users: Labels, deltas: WholeNumbers | None = None) -> list[Batch]:
         """Check one batch of events without counting it; takes and raises as `Incidence`."""
-        rows = sum(map(len, self.members.first.internals.memory.prepare(users).ids))
+        ids = SharedColumn(users)
+        rows = sum(map(len, read_ids(ids)))
         given = np.ones(rows, np.int64) if deltas is None else read_deltas(deltas, rows)
         return [
-            table.internals.memory.prepare(users, given % prime)
+            table.internals.memory.prepare(ids, given % prime)
             for prime, table in self.members.programs.items()
         ]
 

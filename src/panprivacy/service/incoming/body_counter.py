@@ -17,7 +17,6 @@ from functools import partial
 
 from panprivacy.errors import InputError, without_frames
 from panprivacy.ground.kernels import wipe_stack
-from panprivacy.intake.sources import read_body, read_together
 from panprivacy.service.batches import BusyError, Outcome, Submission
 from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.incoming.fair_queue import FairQueue
@@ -45,7 +44,7 @@ class Body:
     """A body that waits.
 
     Args:
-        kind: its format, for `read_body`.
+        kind: its format, for `BodyReader.read`.
         content: its bytes.
         batch_id: its id given by the sender.
         loop: the event loop of its request.
@@ -65,7 +64,7 @@ class Body:
     def read(self, stream: Served) -> Submission | Exception:
         """Return its rows, or why they cannot be read."""
         try:
-            batches = read_body(self.kind, self.content, stream.columns.wanted())
+            batches = stream.columns.body_reader.read(self.kind, self.content)
         except Exception as error:  # noqa: BLE001 - for who waits
             return without_frames(error)
         return Submission(batches, self.batch_id)
@@ -282,7 +281,7 @@ def _count(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcom
     if len(alike) > 1:
         contents = [one.content for one in alike]
         with suppress(Exception):  # each error is then reported on its own
-            read = read_together(kind, contents, stream.columns.wanted())
+            read = stream.columns.body_reader.read_together(kind, contents)
     if read is None:
         return _count_each(stream, bodies, wait=wait)
     content, batches = read

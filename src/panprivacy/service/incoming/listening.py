@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.ground.hygiene.wiping import wipe_traces
-from panprivacy.intake.sources import Column, Prefixes, Skips, open_source, read_body
+from panprivacy.intake.sources import BodyReader, Column, Prefixes, Skips, open_source
 from panprivacy.intake.sources.log_lines import only_wanted_groups
 from panprivacy.intake.sources.unreadable import halves_of_batch, readable
 from panprivacy.service.config.stream import SyslogConfig
@@ -58,7 +58,7 @@ class DatagramThread:
                 self._listeners.append(listener)
                 self._selector.register(sock, selectors.EVENT_READ, listener)
         if self._listeners:
-            read_body("combined", _SAMPLE, [Column("remote_addr", address=Prefixes())])
+            BodyReader([Column("remote_addr", address=Prefixes())]).read("combined", _SAMPLE)
             self._thread.start()
 
     def stop(self) -> None:
@@ -145,12 +145,12 @@ def _listener(
     sock: socket.socket, stream: Served, syslog: SyslogConfig, stopping: threading.Event
 ) -> Listener:
     """Return a listener that counts the log lines of a socket in a stream."""
-    wanted, pattern = stream.columns.wanted(), syslog.pattern
+    reader, pattern = stream.columns.body_reader, syslog.pattern
     if pattern is not None:
-        pattern = only_wanted_groups(pattern, wanted)
+        pattern = only_wanted_groups(pattern, stream.columns.wanted())
 
     def take(lines: memoryview) -> None:
-        _take(read_body(syslog.format, lines, wanted, pattern=pattern), stream, stopping)
+        _take(reader.read(syslog.format, lines, pattern=pattern), stream, stopping)
 
     def report(reason: str) -> None:
         JOURNAL.warning(Event.refused_lines, stream=stream.name, reason=reason)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.intake.programs.intake import Intake
-from panprivacy.intake.sources import Column, read_body
+from panprivacy.intake.sources import BodyReader, Column
 from panprivacy.service.config.stream import StreamConfig
 
 
@@ -23,10 +23,10 @@ def warm_up(config: StreamConfig) -> None:
     config = config.of_first_group()
     counting = config.make_counting()
     columns = config.columns(counting)
-    intake = Intake(columns, config.nulls)
+    intake, reader = Intake(columns, config.nulls), BodyReader(columns.wanted())
     for kind, body in _samples(columns.wanted(), config):
         with suppress(InputError):  # such as a user outside the universe
-            batches = read_body(kind, bytearray(body), columns.wanted())
+            batches = reader.read(kind, bytearray(body))
             counting.internals.memory.apply(
                 *[intake.prepare(counting, batch, 0) for batch in batches]
             )

@@ -21,6 +21,7 @@ from panprivacy.statistics.internals import (
 )
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.release import Answer, Answers, Name, Release
+from panprivacy.tables.ids import shared
 from panprivacy.tables.planning.learning import LearnedRange, StateRange
 
 K = TypeVar("K", str, int, str | int)
@@ -114,8 +115,9 @@ class JoinedMemory(Memory, Generic[K, M]):
         Raises:
             InputError: one of them cannot count it.
         """
-        given = [list(one) if isinstance(one, Iterator) else one for one in columns]
-        return [one.prepare(*given, **named) for one in self.members.memories]
+        given = [shared(one) for one in columns]
+        others = {name: shared(one) for name, one in named.items()}
+        return [one.prepare(*given, **others) for one in self.members.memories]
 
     def apply(self, *batches: Sequence[Any]) -> None:
         """Count a checked batch with every member, in one pass."""

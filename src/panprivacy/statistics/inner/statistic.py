@@ -29,7 +29,7 @@ from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.table.memory import Batch, TableMemory
 from panprivacy.tables.addressing import CellBatch
-from panprivacy.tables.ids import Labels, WholeNumbers, as_column, decoded, gatherable
+from panprivacy.tables.ids import Labels, SharedColumn, WholeNumbers, as_column, decoded, gatherable
 
 _WANTED = " must be in a one-dimensional array or sequence"
 
@@ -54,7 +54,10 @@ class SidedMemory(TableMemory[InnerPlan]):
     __slots__ = ()
 
     def prepare(  # type: ignore[override]
-        self, users: Labels, deltas: WholeNumbers | None = None, sides: Labels | str | None = None
+        self,
+        users: Labels | SharedColumn,
+        deltas: WholeNumbers | SharedColumn | None = None,
+        sides: Labels | SharedColumn | str | None = None,
     ) -> Sides:
         """Check one batch of events without counting it, so that several statistics can take it.
 

@@ -33,7 +33,7 @@ from panprivacy.tables.counters.running import Sum
 from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.tables.counters.tree import Tree
 from panprivacy.tables.decoders.intervals import Measured, noise_quantile
-from panprivacy.tables.ids import Labels, WholeNumbers, as_column, read_deltas
+from panprivacy.tables.ids import Labels, SharedColumn, WholeNumbers, as_column, read_deltas
 from panprivacy.tables.planning.request import Request, Split
 
 TOLD_STEPS = 1_000_000
@@ -187,9 +187,9 @@ class EventMemory(StepwiseMemory[RunningPlan]):
 
     def prepare(  # type: ignore[override]
         self,
-        users: Labels,
-        deltas: WholeNumbers | None = None,
-        sides: Labels | str | None = None,  # noqa: ARG002 - events of both streams count
+        users: Labels | SharedColumn,
+        deltas: WholeNumbers | SharedColumn | None = None,
+        sides: Labels | SharedColumn | str | None = None,  # noqa: ARG002 - both streams count
     ) -> CheckedEvents:
         """Check one batch of events without counting it.
 

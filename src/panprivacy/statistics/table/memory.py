@@ -22,7 +22,7 @@ from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.state import State
 from panprivacy.tables.addressing import Addressing, CellBatch
 from panprivacy.tables.cells.protocol import Deltas, Table
-from panprivacy.tables.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
+from panprivacy.tables.ids import Ids, Labels, SharedColumn, WholeNumbers, read_deltas, read_ids
 from panprivacy.tables.slices import Slice
 
 P = TypeVar("P", bound=Plan)
@@ -57,8 +57,8 @@ class TableMemory(Memory, Generic[P]):
     """
 
     __slots__ = (
-        "account", "addressing", "coins", "first_plan", "kept", "ledger", "name", "plan", "sizes",
-        "slice",
+        "account", "addressing", "cells", "coins", "first_plan", "kept", "ledger", "name", "plan",
+        "sizes", "slice",
     )  # fmt: skip
 
     account: Account
@@ -66,6 +66,9 @@ class TableMemory(Memory, Generic[P]):
 
     addressing: Addressing
     """The function from users to cells."""
+
+    cells: Any
+    """The cells of its table, or of its slice."""
 
     def __init__(
         self,
@@ -87,15 +90,11 @@ class TableMemory(Memory, Generic[P]):
         """Draw a key and a table; earlier ones, which counted nothing, are wiped."""
         if key is None:
             key = self.coins.key(plan.key_bytes) if plan.key_bytes else b""
-        newborn = State(key, [plan.cells_in(self.slice).initial(self.coins)])
+        cells = plan.cells_in(self.slice)
+        newborn = State(key, [cells.initial(self.coins)])
         self.forget()
-        self.sizes, self.plan, self.kept = sizes, plan, newborn
+        self.sizes, self.plan, self.cells, self.kept = sizes, plan, cells, newborn
         self.addressing = plan.address_in(self.slice, key)
-
-    @property
-    def cells(self) -> Any:
-        """The cells of its table, or of its slice."""
-        return self.plan.cells_in(self.slice)
 
     @property
     def now(self) -> State:
@@ -112,9 +111,9 @@ class TableMemory(Memory, Generic[P]):
 
     def prepare(
         self,
-        users: Labels,
-        deltas: WholeNumbers | None = None,
-        sides: Labels | str | None = None,  # noqa: ARG002 - for a statistic of two streams
+        users: Labels | SharedColumn,
+        deltas: WholeNumbers | SharedColumn | None = None,
+        sides: Labels | SharedColumn | str | None = None,  # noqa: ARG002 - for two streams
     ) -> Batch:
         """Check one batch of events without counting it, so that several statistics can take it.
 

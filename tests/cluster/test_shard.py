@@ -463,6 +463,7 @@ def test_a_key_opens_until_it_was_rotated_out_twice(told):
     stream.rotate()
     stream.take([(at(3), *sealed(old, [3]))])
     assert len(told) == 1
+    assert not stream.report()["whole"], "what nobody can open any more is missing"
     assert counted(stream) == [2, 0, 0]
 
 

@@ -332,7 +332,7 @@ def test_without_an_identity_it_waits_and_says_so(config, vault, broker, coordin
     key = os.environ["PANPRIVACY_IDENTITY"]
     monkeypatch.setenv("PANPRIVACY_IDENTITY", str(pyrage.x25519.Identity.generate()))
     with working(config, vault) as worker:
-        wait_until(lambda: "another identity" in worker.troubles().get("beginning", ""))
+        wait_until(lambda: "is that of recipient" in worker.troubles().get("beginning", ""))
         monkeypatch.delenv("PANPRIVACY_IDENTITY")
         wait_until(lambda: "no variable" in worker.troubles().get("beginning", ""))
         assert key not in str(worker.troubles())
@@ -340,10 +340,49 @@ def test_without_an_identity_it_waits_and_says_so(config, vault, broker, coordin
         assert merged([contributed(worker, coordinator, last)]) == [1, 0, 0]
 
 
+@pytest.mark.long
+def test_a_new_recipient_needs_the_keys_of_now_and_of_before(
+    config, vault, broker, coordinator, monkeypatch
+):
+    with working(config, vault):
+        send(broker, vault, [1])
+    before, after = os.environ["PANPRIVACY_IDENTITY"], pyrage.x25519.Identity.generate()
+    config = replace(config, recipient=str(after.to_public()))
+    with working(config, vault) as worker:
+        wait_until(lambda: "is that of recipient" in worker.troubles().get("beginning", ""))
+        monkeypatch.setenv("PANPRIVACY_IDENTITY", str(after))
+        wait_until(lambda: "key of before too" in worker.troubles().get("beginning", ""))
+        monkeypatch.setenv("PANPRIVACY_IDENTITY", f"{before} {after}")
+        wait_until(lambda: worker._told)
+    monkeypatch.setenv("PANPRIVACY_IDENTITY", str(after))
+    with working(config, vault) as worker:
+        last = send(broker, vault, [1, 2])
+        assert merged([contributed(worker, coordinator, last)]) == [1, 1, 0]
+
+
+@pytest.mark.long
+def test_no_key_is_drawn_before_senders_have_the_last_one(
+    config, vault, broker, coordinator, monkeypatch
+):
+    """A disk is full for longer than a key is used."""
+    with working(replace(config, key_seconds=0.1), vault) as worker:
+        public = public_of(vault)
+        wait_until(lambda: public_of(vault) != public)
+        with monkeypatch.context() as full:
+            full.setattr(os, "fsync", no_space)
+            wait_until(lambda: "sealed state" in worker.troubles())
+            public = public_of(vault)
+            time.sleep(1.0)
+            (last,) = broker.publish([(queue(0, 1), *sealed(public, [1]))])
+            wait_until(lambda: worker._streams["visits"].position == last)
+        packed = contributed(worker, coordinator, last)
+        assert (merged([packed]), Merger([packed]).complete) == ([1, 0, 0], True)
+
+
 def test_a_first_start_tells_of_an_identity_that_is_missing_or_wrong(config, vault, monkeypatch):
     for wrong, says in (
         ("", "no variable"),
-        (pyrage.x25519.Identity.generate(), "another identity"),
+        (pyrage.x25519.Identity.generate(), "no private key here is that of recipient"),
     ):
         monkeypatch.setenv("PANPRIVACY_IDENTITY", str(wrong))
         with working(config, vault) as worker:

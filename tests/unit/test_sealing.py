@@ -14,6 +14,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.sealing import (
     FRONT_BYTES,
     check_recipient,
+    has_identity,
     is_sealed,
     seal,
     unseal,
@@ -37,6 +38,13 @@ def test_what_is_sealed_is_opened_by_its_owner_alone(tmp_path):
 
 def test_any_of_several_identities_opens_it():
     assert unseal_with(seal(b"state", PUBLIC), f"{OTHER}\n{OWNER}\n") == b"state"
+
+
+def test_an_identity_is_known_by_its_recipient():
+    assert has_identity(f"# created: today\n{OTHER}\n{OWNER}\n", PUBLIC)
+    assert not has_identity(str(OTHER), PUBLIC)
+    with pytest.raises(InputError, match="there is no age identity"):
+        has_identity(PUBLIC, PUBLIC)
 
 
 def test_two_seals_of_one_state_differ():

@@ -37,9 +37,16 @@ ENVELOPE_BYTES: Final = _FRONT + _TAG_BYTES
 Sealed = bytes | memoryview
 """An envelope."""
 
+
+class ForgottenKeyError(InputError):
+    """An envelope is sealed to a key that its shard has forgotten: what it holds is lost."""
+
+
 _KEM: Final = b"KEM\x00\x20"
 _SUITE: Final = b"HPKE\x00\x20\x00\x01\x00\x02"
 _LABEL: Final = b"HPKE-v1"
+_FORGOTTEN: Final = 24
+"""Number of public keys that are recognised after they have been rotated out."""
 _BASE: Final = b"\0"
 _NONE: Final = bytes(KEY_BYTES)
 
@@ -84,10 +91,11 @@ class Opener:
     intruder who sees this afterwards.
     """
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_forgotten", "_keys")
 
     def __init__(self) -> None:
         self._keys = [_drawn()]
+        self._forgotten: list[bytes] = []
 
     @property
     def public(self) -> bytes:
@@ -103,8 +111,9 @@ class Opener:
             into: memory for the plaintext, at least as long; None to allocate new memory.
 
         Raises:
-            InputError: it is no envelope, is damaged, or is for another shard, queue or time. The
-                message is public.
+            ForgottenKeyError: it is sealed to a key that this has forgotten.
+            InputError: it is no envelope, is damaged, or is for another shard or queue. All
+                messages are public.
         """
         view = memoryview(sealed)
         if len(view) < ENVELOPE_BYTES:
@@ -118,7 +127,7 @@ class Opener:
                 break
         else:
             message = "this is sealed to none of the keys of this shard: read the directory again"
-            raise InputError(message)
+            raise (ForgottenKeyError if recipient in self._forgotten else InputError)(message)
         length = len(view) - ENVELOPE_BYTES
         plain = memoryview(bytearray(length)) if into is None else into[:length]
         try:
@@ -136,7 +145,12 @@ class Opener:
 
         A state with the new key must be on disk before its public key is published.
         """
-        self._keys = [_drawn(), self._keys[0]]
+        current, *dropped = self._keys
+        self._forgotten += [
+            key.public_key().public_bytes_raw()[:_RECIPIENT_BYTES] for key in dropped
+        ]
+        del self._forgotten[:-_FORGOTTEN]
+        self._keys = [_drawn(), current]
 
     def packed(self) -> bytes:
         """Return both keys, 64 bytes; zeros if there is no previous key. They open envelopes."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from panprivacy.cluster.directory import COLUMNS, USER
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
-from panprivacy.cluster.envelopes import Opener, Sealed
+from panprivacy.cluster.envelopes import ForgottenKeyError, Opener, Sealed
 from panprivacy.cluster.marks import Message, WindowRelease, read_mark
 from panprivacy.cluster.messages import read_message
 from panprivacy.cluster.queues import END, START, Position, Queue
@@ -330,7 +330,8 @@ class ShardStream(Resumable):
         """Report a refused message, at most once a minute: forgers cannot fill the journal."""
         reason = str(error)
         expected = isinstance(error, PanPrivacyError)
-        if not expected or isinstance(error, HalvedError):  # it should have been counted
+        # it should have been counted
+        if not expected or isinstance(error, ForgottenKeyError | HalvedError):
             self._whole = False
         if not expected:
             reason = f"failed with {type(error).__name__}"

@@ -31,7 +31,7 @@ from panprivacy.errors import InputError, PanPrivacyError, without_frames
 from panprivacy.ground.hygiene.doctor import findings
 from panprivacy.ground.hygiene.wiping import wipe_traces
 from panprivacy.ground.kernels import wipe_stack
-from panprivacy.ground.sealing import check_recipient, seal, unseal_with
+from panprivacy.ground.sealing import check_recipient, has_identity, seal, unseal_with
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
@@ -51,8 +51,6 @@ _PAUSE: Final = 1.0
 _WATCH_SECONDS: Final = 0.5
 PATIENCE: Final = 10.0
 """Seconds that a call waits for messages to be counted or for the vault before it fails."""
-_ROTATE_SECONDS: Final = 3_600.0
-"""Seconds for which a key for messages is used; it opens for the same time again."""
 _IDENTITY_SECONDS: Final = 30.0
 
 P = ParamSpec("P")
@@ -71,6 +69,8 @@ class WorkerConfig:
         recipient: public key of age to which states are sealed.
         every: seconds from one sealed state to the next.
         names: results of `Worker.names` for each stream, from before the number of shards changed.
+        key_seconds: minimum time for which messages are sealed to one key, from when it is in a
+            stored state; it opens for the same time again.
     """
 
     part: Slice
@@ -80,19 +80,35 @@ class WorkerConfig:
     recipient: str
     every: float = 1.0
     names: Mapping[str, bytes] = field(default_factory=dict)
+    key_seconds: float = 3_600.0
 
     def opened(self, sealed: bytes) -> bytes:
-        """Return the unsealed data; the private key is in memory only for the time that takes.
+        """Return the unsealed data; private keys are in memory only for the time that takes.
+
+        The key of the recipient has to be there too: what is sealed from now on has to open.
 
         Raises:
-            InputError: the private key is missing or wrong.
+            InputError: a private key is missing or wrong.
         """
+        keys = self._identities()
+        if not has_identity(keys, self.recipient):
+            message = "no private key here is that of recipient in [checkpoint]: give that one, "
+            message += "and after a change of recipient the one of before as well"
+            raise InputError(message)
+        try:
+            return unseal_with(sealed, keys)
+        except InputError as error:
+            message = f"{error}: after a change of recipient, give the private key of before too"
+        raise InputError(message)
+
+    def _identities(self) -> str:
+        """Return the private keys, one a line."""
         if self.cluster.identity_command is None:
             keys = os.environ.get(self.cluster.identity, "")
             if not keys:
                 message = f"this node has no variable {self.cluster.identity} with the private key"
                 raise InputError(message)
-            return unseal_with(sealed, keys)
+            return "\n".join(keys.split())
         try:
             done = subprocess.run(  # noqa: S603 - the operator's own command
                 self.cluster.identity_command,
@@ -104,7 +120,7 @@ class WorkerConfig:
         except (OSError, subprocess.SubprocessError):
             message = "identity_command did not print the private key"
             raise InputError(message) from None
-        return unseal_with(sealed, done.stdout.decode(errors="replace"))
+        return done.stdout.decode(errors="replace")
 
 
 class AnyVault(Protocol):
@@ -172,7 +188,7 @@ class Worker:
         self._told: Mapping[str, ShardReport] = {}
         self._limits: dict[tuple[str, float, int], Position] = {}
         self._removed: dict[str, Position] = {}
-        self._rotated = dict.fromkeys(self._streams, time.monotonic())
+        self._keys: dict[str, tuple[bytes, float]] = {}  # public, and when a state had it first
         self._writing = self._written = 0
         self._changed = threading.Condition()
         self._hurry, self._stopping = threading.Event(), threading.Event()
@@ -338,6 +354,10 @@ class Worker:
             self._answered = asked
             raise
         self._answered, self._told = asked, report
+        now = time.monotonic()
+        for name, one in report.items():
+            public, since = self._keys.get(name, (b"", now))
+            self._keys[name] = one["public"], since if public == one["public"] else now
 
     def _watch(self) -> None:
         """End before another node continues as this shard: two states of an epoch add a look.
@@ -380,13 +400,22 @@ class Worker:
         wipe_stack()  # the stack of this thread; the keeper wipes the rest
         if not found:
             stream.go_on_at(self._broker.last(queue))
-        if len(found) < _MOST and time.monotonic() - self._rotated[name] >= _ROTATE_SECONDS:
+        if len(found) < _MOST and self._is_old(stream):
             stream.rotate()  # all messages sealed to the key before the last one are counted
-            self._rotated[name] = time.monotonic()
         with self._changed:
             self._changed.notify_all()
         if len(found) < _MOST and limit is None:
             self._stopping.wait(_GATHER_SECONDS)
+
+    def _is_old(self, stream: ShardStream) -> bool:
+        """Return whether senders have had the current key for long, and none has the one before.
+
+        They get a key from a stored state. While none can be stored, they go on with the older one.
+        """
+        public, since = self._keys.get(stream.name, (b"", math.inf))
+        return time.monotonic() - since >= self._config.key_seconds and (
+            public == stream.report()["public"]
+        )
 
     def _within(
         self, name: str, due: WindowRelease, found: Sequence[Message]

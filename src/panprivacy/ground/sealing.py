@@ -83,20 +83,35 @@ def unseal_with(sealed: bytes, identities: str) -> bytes:
     Raises:
         InputError: as for `unseal`.
     """
-    lines = map(str.strip, identities.splitlines())
-    try:
-        found = [pyrage.x25519.Identity.from_str(line) for line in lines if line.startswith(_KEY)]
-    except pyrage.IdentityError:
-        found = []
-    if not found:
-        message = "there is no age identity: a line AGE-SECRET-KEY-1..."
-        raise InputError(message)
+    found = _identities(identities)
     sealed = _with_short_header(sealed)
     try:
         return pyrage.decrypt(sealed, found)
     except pyrage.DecryptError:
         message = _DAMAGED
     raise InputError(message)
+
+
+def has_identity(identities: str, recipient: str) -> bool:
+    """Return whether one of the lines is the private key of a recipient.
+
+    Raises:
+        InputError: there is no identity.
+    """
+    wanted = str(_recipient(recipient))
+    return any(str(one.to_public()) == wanted for one in _identities(identities))
+
+
+def _identities(lines: str) -> list[pyrage.x25519.Identity]:
+    stripped = map(str.strip, lines.splitlines())
+    try:
+        found = [pyrage.x25519.Identity.from_str(one) for one in stripped if one.startswith(_KEY)]
+    except pyrage.IdentityError:
+        found = []
+    if not found:
+        message = "there is no age identity: a line AGE-SECRET-KEY-1..."
+        raise InputError(message)
+    return found
 
 
 def _with_short_header(sealed: bytes) -> bytes:

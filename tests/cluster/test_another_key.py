@@ -202,6 +202,7 @@ def test_no_message_is_lost_or_doubled_by_kills_while_its_key_changes(
 
 
 @pytest.mark.ray
+@pytest.mark.timeout(1_800)  # four starts of Ray
 def test_a_cluster_goes_on_with_another_recipient_though_it_is_killed_in_between(tmp_path, nats):
     with RunningCluster(tmp_path, nats.url, stream("1d", "releases = 2")) as cluster:
         before = cluster.identity.read_text()
@@ -211,15 +212,13 @@ def test_a_cluster_goes_on_with_another_recipient_though_it_is_killed_in_between
         after = pyrage.x25519.Identity.generate()
         text = cluster.config.read_text()
         cluster.config.write_text(text.replace(cluster.recipient, str(after.to_public())))
-        for keys, says in (
-            (before, "no private key here is that of recipient in [checkpoint]"),
-            (f"{after}\n", "after a change of recipient, give the private key of before too"),
-        ):
-            cluster.identity.write_text(keys)
-            with pytest.raises(RuntimeError, match="the service has ended"):
-                cluster.start("--shards", "2")
-            assert says in cluster.said.splitlines()[-1]
-            assert "Traceback" not in cluster.said
+        cluster.identity.write_text(f"{after}\n")
+        with pytest.raises(RuntimeError, match="the service has ended"):
+            cluster.start("--shards", "2")
+        assert cluster.said.endswith(
+            "after a change of recipient, give the private key of before too\n"
+        )
+        assert "Traceback" not in cluster.said
         cluster.identity.write_text(f"{before}{after}\n")
         cluster.start("--shards", "2")
         assert cluster.send(range(100), durable=True, key="a").status_code == 200  # counted once

@@ -162,9 +162,11 @@ def client_in(folder, server="", checkpoint=""):
     engine = engine_in(folder, server, checkpoint)
     client = Client(engine)
     engine.bodies.start()
+    engine.unpacker.start()
     try:
         yield client
     finally:
+        engine.unpacker.stop()
         engine.bodies.stop()
         client.close()
         engine.store.close()

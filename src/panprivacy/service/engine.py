@@ -16,6 +16,7 @@ from panprivacy.service.config.tokens import Tokens
 from panprivacy.service.incoming.admission import Admission
 from panprivacy.service.incoming.body_counter import BodyCounter
 from panprivacy.service.incoming.listening import DatagramThread, InputThread
+from panprivacy.service.incoming.unpacking import Unpacker
 from panprivacy.service.incoming.warming import warm_up
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.keeper import Keeper
@@ -67,7 +68,7 @@ class Engine:
         self.admission = Admission(
             server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
         )
-        self.bodies = BodyCounter(streams.values())
+        self.bodies, self.unpacker = BodyCounter(streams.values()), Unpacker()
         self.sweeper = Sweeper()
         self._datagrams = DatagramThread(streams.values())
         self._input = InputThread(streams.values())
@@ -90,6 +91,7 @@ class Engine:
         self._datagrams.start()
         self.pulse.start()
         self.bodies.start()
+        self.unpacker.start()
         self.waiting = False
         for stream in self.streams.values():
             stream.begin()
@@ -101,6 +103,7 @@ class Engine:
         if not self.waiting:
             self._input.stop()
             self._datagrams.stop()
+            self.unpacker.stop()
             self.bodies.stop()
             self.keeper.stop()
             self.pulse.stop()

@@ -24,7 +24,6 @@ from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Sender, Shared, overwrite
 from panprivacy.service.incoming.body_counter import Body
 from panprivacy.service.incoming.problems import Problem
-from panprivacy.service.incoming.unpacking import unpacked
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
@@ -104,7 +103,7 @@ class Api:
         """Count the content of a compressed body, limited like a body, and overwrite the body."""
         stream, kind, batch_id = batch
         try:
-            pieces = unpacked(encoding, body)
+            pieces = self.engine.unpacker.unpacked(encoding, body, sender.token)
             async with self.engine.admission.body(sender, None, pieces) as plain:
                 await self.engine.bodies.count(stream, kind, plain, batch_id, sender.token)
         finally:

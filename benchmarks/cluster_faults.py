@@ -44,6 +44,9 @@ SHARDS = 2
 SENDERS = 4
 PAUSE = 0.2
 PATIENCE = 60.0
+"""Seconds that a sender waits for an answer."""
+RELEASE_PATIENCE = 240
+"""Seconds that a release waits for a shard: on a crowded machine one takes a minute to start."""
 START_PATIENCE = 600
 """Seconds for a start, on a machine that may be crowded."""
 CUT_SECONDS, FULL_SECONDS, AWAY_SECONDS = 20.0, 12.0, 12.0
@@ -509,7 +512,9 @@ def resharded(scene: Scene) -> None:
         _after_the_window(scene)
         scene.again(shards=shards)
         started = time.time()
-        wait_until(lambda at=started: scene.senders.sent[_SEALED].acknowledged[-1] > at, PATIENCE)
+        wait_until(
+            lambda at=started: scene.senders.sent[_SEALED].acknowledged[-1] > at, START_PATIENCE
+        )
         scene.near_the_end()
 
 
@@ -591,7 +596,7 @@ def tried(name: str) -> bool:
     ways = Ways() if fault in BETWEEN else None
     disk = SMALL_DISKS.get(fault)
     try:
-        patience = LITTLE_PATIENCE if name == IMPATIENT else int(PATIENCE)
+        patience = LITTLE_PATIENCE if name == IMPATIENT else RELEASE_PATIENCE
         shards = 1 if name == ALONE else SHARDS + (ways is not None)  # one is on the second node
         scene = Scene(folder, shards, ways, patience)
         if disk is not None:

@@ -82,10 +82,12 @@ class Client:
 
     Args:
         number: of the client, from 0.
+        row_bytes: what each row takes at least.
     """
 
-    def __init__(self, number):
+    def __init__(self, number, row_bytes=0):
         self._number, self._made = number, 0
+        self._row_bytes = row_bytes
         self._open = None
         self._random = random.Random(number)
         self.acknowledged = []
@@ -116,13 +118,14 @@ class Client:
             self._open, self._made = self._made, self._made + 1
         name = self._name(self._open)
         for _ in range(self._random.choice([1, 1, 2])):  # a sender may have missed the answer
-            answer = client.post(
-                url, content=rows_of(self._users()), headers={"Idempotency-Key": name}
-            )
+            answer = client.post(url, content=self._body(), headers={"Idempotency-Key": name})
             assert answer.status_code == 200, answer.text
             if name not in self.acknowledged[-1:]:
                 self.acknowledged.append(name)
         self._open = None
+
+    def _body(self):
+        return rows_of(self._users()).replace(b"}", b" " * self._row_bytes + b"}")
 
     def _users(self):
         first = EACH * (CLIENTS * self._open + self._number)
@@ -173,6 +176,19 @@ def test_nothing_acknowledged_is_lost_or_counted_twice_by_kills(service, kills):
     assert check(service, clients) == sum(len(client.sent) for client in clients)
     acknowledged = sum(len(client.acknowledged) for client in clients)
     assert acknowledged > 2 * kills, "it was killed before anything came"
+
+
+@pytest.mark.long
+def test_bodies_that_are_read_in_turns_are_counted_once_or_not_at_all(service):
+    """It is killed while several of 768 KiB have come in part."""
+    clients, seed = [Client(number, 1 << 18) for number in range(CLIENTS)], random.Random(43)
+    kill_at_random(service, clients, [seed.uniform(0.2, 1.5) for _ in range(10)])
+    service.begin()
+    for client in clients:
+        client.finish(service)
+    assert service.stop() == 0
+    assert check(service, clients) == sum(len(client.sent) for client in clients)
+    assert sum(len(client.acknowledged) for client in clients) > CLIENTS
 
 
 @pytest.mark.long

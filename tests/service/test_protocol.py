@@ -67,6 +67,7 @@ class Served:
     def __enter__(self):
         self.engine.keeper.start()
         self.engine.bodies.start()
+        self.engine.unpacker.start()
         self._thread.start()
         wait_for(lambda: self.server.started)
         return self
@@ -74,6 +75,7 @@ class Served:
     def __exit__(self, *_):
         self.server.should_exit = True
         self._thread.join()
+        self.engine.unpacker.stop()
         self.engine.bodies.stop()
         self.engine.keeper.stop()
         self.engine.store.close()

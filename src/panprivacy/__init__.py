@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from panprivacy.statistics.inner.statistic import InnerProduct
     from panprivacy.statistics.merging import merge
     from panprivacy.statistics.moment.statistic import FrequencyMoment
-    from panprivacy.statistics.planner import plan
+    from panprivacy.statistics.plan_search import plan
     from panprivacy.statistics.release import Answers, Name, Release
     from panprivacy.statistics.running.count import RunningCount
     from panprivacy.statistics.running.cropped import RunningCroppedSum
@@ -130,7 +130,7 @@ _HOMES = {
     "statistics.inner.statistic": ["InnerProduct"],
     "statistics.moment.statistic": ["FrequencyMoment"],
     "statistics.composites.moving": ["ChangeTriggered"],
-    "statistics.planner": ["plan"],
+    "statistics.plan_search": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
     "statistics.running.count": ["RunningCount"],
     "statistics.running.cropped": ["RunningCroppedSum"],

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from panprivacy.cli import _COMMANDS
-from panprivacy.statistics.planner import Alternatives
+from panprivacy.statistics.plan_search import Alternatives
 from panprivacy.statistics.specification import Specification
 from tests.docs.pages import NUMBER, PAGES, ROOT, blocks, commands, name, shape, typed
 

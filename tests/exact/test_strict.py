@@ -16,11 +16,11 @@ from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.audit.neighbours import add_remove
 from panprivacy.audit.suite.products import Unseen
 from panprivacy.privacy.guarantee import unseen_loss
-from panprivacy.statistics.distinct.net_plan import best_counters
 from panprivacy.statistics.distinct.sizes import DistinctSizes
 from panprivacy.statistics.distinct.strict_plan import StrictDistinctPlan
 from panprivacy.tables.cells.difference_sets import point
 from panprivacy.tables.ids import read_ids
+from panprivacy.tables.planning.blocks import best_counters
 
 BUDGET = pp.Budget(state=1, release=3)
 STATE = pp.Budget(state=Fraction(9, 10), release=Fraction(1, 10))

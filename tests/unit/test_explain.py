@@ -33,7 +33,7 @@ from panprivacy.statistics.explain.document import PRIORS, as_document, promised
 from panprivacy.statistics.explain.reading import read_states
 from panprivacy.statistics.explain.sentences import _at_most, _rounded_down
 from panprivacy.statistics.header import Header, read_header
-from panprivacy.statistics.planner import plan
+from panprivacy.statistics.plan_search import plan
 from panprivacy.tables.cells.bits import keep_probability
 from panprivacy.tables.cells.law import Law
 from tests.commands import run_command

@@ -31,7 +31,7 @@ from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import USELESS, format_number, percent
 from panprivacy.statistics.plan import Plan, margins
-from panprivacy.statistics.planner import plan_for
+from panprivacy.statistics.plan_search import plan_for
 from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))

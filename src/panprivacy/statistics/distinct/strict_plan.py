@@ -9,10 +9,11 @@ from fractions import Fraction
 
 from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.distinct.net_plan import LeavingPlan, best_counters
+from panprivacy.statistics.distinct.net_plan import LeavingPlan
 from panprivacy.tables.cells.difference_sets import point
 from panprivacy.tables.cells.parity import ParityCells
 from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.planning.blocks import best_counters
 from panprivacy.tables.planning.regret import Designs
 from panprivacy.tables.planning.request import Request
 

@@ -1,8 +1,9 @@
-"""Laws on blocks of values: which there are, and what they make of a count of cells."""
+"""Laws on sets and blocks of values: which there are, and what they make of a count of cells."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,10 +11,16 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.tables.cells.difference_sets import DifferenceSet
-from panprivacy.tables.cells.law import MOST_MODULUS, high_and_low
+from panprivacy.tables.cells.law import MOST_MODULUS, high_and_low, hit_and_miss
 from panprivacy.tables.cells.modular import counter_type
 from panprivacy.tables.decoders.intervals import Floats
-from panprivacy.tables.planning.request import Request, Split, noise_variance
+from panprivacy.tables.planning.request import (
+    Request,
+    Split,
+    budgets,
+    no_signal,
+    noise_variance,
+)
 from panprivacy.tables.planning.room import sets_of
 
 MOST_BOUND = MOST_MODULUS // 4
@@ -138,3 +145,37 @@ def _over_shifts(chosen: DifferenceSet) -> tuple[Floats, Floats]:
         return np.rint(np.fft.irfft(np.fft.rfft(values) * spectrum, chosen.modulus))
 
     return sums(counted), sums(counted**2)
+
+
+def best_counters(
+    request: Request, cells: Sequence[int], sets: tuple[DifferenceSet, ...]
+) -> list[tuple[Split, DifferenceSet]]:
+    """The splits and sets with the smallest error for counts of few users in so many cells each."""
+    options, contrasts, variances, noises = _options(request, sets)
+    readable = contrasts > 0
+    errors = np.full((len(cells), len(options)), math.inf)
+    deviations = np.sqrt(np.array(cells)[:, None] * variances + noises)
+    np.divide(deviations, contrasts, where=readable, out=errors)
+    if not np.isfinite(errors.min(axis=1)).all():
+        raise no_signal(request)
+    found = errors.argmin(axis=1).tolist()
+    spent = {}
+    for best in set(found):
+        budget, chosen = options[best]
+        high, low = high_and_low(chosen.modulus, budget.state)
+        if not high > low:
+            raise no_signal(request)
+        spent[best] = Split(budget, float(contrasts[best]), float(noises[best])), chosen
+    return [spent[best] for best in found]
+
+
+@functools.lru_cache(maxsize=64)
+def _options(
+    request: Request, sets: tuple[DifferenceSet, ...]
+) -> tuple[list[tuple[Budget, DifferenceSet]], Floats, Floats, Floats]:
+    """Every split and set; what a user adds to a cell, and the variances of a cell and of noise."""
+    options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
+    chances = [hit_and_miss(chosen, budget.state, request.intrusions) for budget, chosen in options]
+    hit, miss = np.array(chances).T
+    noises = np.array([noise_variance(1, budget) for budget, _ in options])
+    return options, hit - miss, (hit * (1 - hit) + miss * (1 - miss)) / 2, noises

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.abilities import Sided
 from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.count_plan import CountPlan
 
@@ -43,7 +44,7 @@ def merged(case, made, states, parts):
     """The answer, and the truth."""
     answer = pp.merge(parts, confidence=CONFIDENCE)
     one = answer if isinstance(answer, pp.Release) else answer.exactly(1)
-    if made[0].plan.sides:  # all of them are in one of two streams
+    if isinstance(made[0].plan, Sided):  # all of them are in one of two streams
         states = np.column_stack([states, 0 * states])
     return one, made[0].plan.truth(one.name, states, np.ones(len(states)))
 

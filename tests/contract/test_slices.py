@@ -63,7 +63,7 @@ def counted(case, made):
 
 def runs_of(plan):
     """Into how many equal runs a table is divided, as the counts of a release show."""
-    return getattr(plan, "levels", plan.runs)
+    return plan.slicing.runs
 
 
 def cells_of(statistic):

@@ -235,9 +235,9 @@ def test_what_the_page_says_of_a_crash():
     """How much it adds follows from the plan, and is more where looks are announced."""
     plan = one_bit([0, RELEASE], Fraction(1)).plan
     assert 1.58 < said_of_what_is_lost(plan) < 1.59
-    assert 1.71 < 1 + plan.crash < 1.72
+    assert 1.71 < 1 + plan.guarantee.crash < 1.72
     looks = one_bit([0, ANNOUNCE, RELEASE], Fraction(1)).plan
-    assert looks.crash == 2 * (2 * looks.sum_epsilon + looks.bit_epsilon) > 2
+    assert looks.guarantee.crash == 2 * (2 * looks.sum_epsilon + looks.bit_epsilon) > 2
 
 
 @pytest.mark.long

@@ -94,5 +94,5 @@ def test_an_answer_says_what_it_cost_and_lies_in_its_interval():
 def test_states_are_made_up_for_as_many_users_as_the_answer_says():
     plan = density(universe=100)
     answer = plan.reading(None, 0).answer(np.zeros(plan.groups, np.int64), 0.9)
-    made = plan.made_up({plan.name: answer, "lost": None})
+    made = plan.drawing.made_up({plan.name: answer, "lost": None})
     assert len(made) <= 100

@@ -13,6 +13,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.intake.programs.counting import Grouping, make_counting
+from panprivacy.statistics.abilities import caution
 from panprivacy.statistics.incidence.plan import EntryReading
 from panprivacy.statistics.specification import Specification
 from panprivacy.statistics.useful import check_useful
@@ -119,13 +120,13 @@ def test_the_growth_of_one_count_is_that_of_its_model():
 def test_plans_of_counters_warn_of_what_an_announcement_does(name):
     plan = pp.plan(name, **MODULAR[name], epsilon=4, intrusions=1)
     assert plan.growth > 1.2
-    assert f"about {plan.growth:.2g} times larger" in plan.caution
-    assert "new window" in plan.caution
+    assert f"about {plan.growth:.2g} times larger" in caution(plan)
+    assert "new window" in caution(plan)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_plans_of_other_cells_do_not(name):
-    assert pp.plan(name, **OTHERS[name], epsilon=4, intrusions=1).caution is None
+    assert caution(pp.plan(name, **OTHERS[name], epsilon=4, intrusions=1)) is None
 
 
 @pytest.mark.parametrize("name", MODULAR)
@@ -164,7 +165,7 @@ def test_a_plan_prints_the_error_by_what_epsilon_covers():
     assert one.split() == ["1", f"±{margins[1]:.0f}", "%"]
     assert margins[2] > 1_000
     assert two.split() == ["2", "over", "1,000", "%"]
-    assert note == f"note: {planned[2].caution}"
+    assert note == f"note: {caution(planned[2])}"
 
 
 def test_a_plan_of_bits_has_no_note():

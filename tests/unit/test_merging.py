@@ -298,7 +298,7 @@ class TestPrice:
     @pytest.mark.parametrize("shards", [2, 5])
     def test_the_errors_of_sums_grow_with_the_root_of_the_shards(self, shards):
         plan = cropped().plan
-        times = plan.merged_error("sums", 0, shards)
+        times = plan.aggregation.error("sums", 0, shards)
         assert times == pytest.approx(shards**0.5, rel=0.1)
         remark = Merger([cropped().contribute() for _ in range(shards)]).remarks
         told = (
@@ -308,8 +308,8 @@ class TestPrice:
 
     def test_the_errors_of_added_cells_grow_as_after_announced_intrusions(self):
         plan = pp.Incidence(universe=5_000, bound=3, epsilon=1).plan
-        assert plan.merged_error("cells", 0, 2) == pytest.approx(plan.growth)
-        assert plan.merged_error("cells", 0, 3) == pytest.approx(plan.growth**2)
+        assert plan.aggregation.error("cells", 0, 2) == pytest.approx(plan.growth)
+        assert plan.aggregation.error("cells", 0, 3) == pytest.approx(plan.growth**2)
 
 
 class TestRefused:
@@ -422,16 +422,16 @@ class TestRefused:
         plan = pp.FrequencyMoment(
             order=2, bound=3, clip=1 << 27, cells=64, expected=(100, 10_000), epsilon=1
         ).plan
-        assert plan.merged("sums", None, 0, 3).tables == 3
+        assert plan.aggregation.reading("sums", None, 0, 3).tables == 3
         with pytest.raises(pp.PlanError, match="do not fit in 64 bits: say a smaller clip="):
-            plan.merged("sums", None, 0, 4)
+            plan.aggregation.reading("sums", None, 0, 4)
 
     def test_weighted_counts_that_would_not_fit(self):
         plan = pp.Incidence(universe=1_000_000, bound=1_000, epsilon=1).plan
         asked = pp.Incidence.entry.query.read("incidence", {"cropped_moment": [(1_000, 2)]})
-        assert plan.merged("sums", asked, 0, 4)
+        assert plan.aggregation.reading("sums", asked, 0, 4)
         with pytest.raises(pp.PlanError, match="do not fit in 64 bits"):
-            plan.merged("sums", asked, 0, 10_000_000)
+            plan.aggregation.reading("sums", asked, 0, 10_000_000)
 
     @pytest.mark.parametrize("key", [b"short", "a text that is long", 17])
     def test_a_key_is_16_bytes_or_more(self, key):

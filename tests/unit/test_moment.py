@@ -277,7 +277,7 @@ def test_what_was_planned_once_is_planned_again(name):
 )
 def test_cells_are_published_unless_they_are_summed(given, publishes, groups):
     plan = moment(**given).plan
-    assert plan.publishes_cells is publishes
+    assert plan.slicing.publishes_cells is publishes
     assert plan.groups == (groups or plan.cells)
     assert inner(clip=50).plan.groups == 3
     assert inner(clip=0).plan.groups == inner(clip=0).plan.cells

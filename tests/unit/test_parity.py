@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.privacy.guarantee import exp_bounds, randomised_response
+from panprivacy.statistics.plan import users_beyond
 from panprivacy.tables.cells.parity import ParityCells
 from panprivacy.testing import SeededCoins
 
@@ -142,7 +143,7 @@ def test_a_plan_says_what_a_strict_stream_is():
     assert plan.range_of_states == (0, 1)
     assert plan.needs_deltas
     states = np.array([0, 1, 1, 2, -1])
-    assert plan.beyond(states) == 2
+    assert users_beyond(plan, states) == 2
     assert plan.truth(plan.name, states, states) == 4
 
 

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from panprivacy.errors import InputError
 from panprivacy.intake.programs.intake import ReadRows
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.abilities import Demonstrable, Detailed, Sided
+from panprivacy.statistics.drawing import UserStates
+from panprivacy.statistics.plan import Plan, users_beyond
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.ids import CodedIds, Ids, IntegerIds, decoded, read_ids
@@ -73,8 +75,9 @@ class Demonstration:
         self._rows += rows
         self._overhead += time.perf_counter() - start
 
-    def _states(self, sides: tuple[str, str] | None) -> tuple[UserStates, UserStates]:
+    def _states(self, plan: Plan) -> tuple[UserStates, UserStates]:
         """Return the sums of the deltas of each user, by side if there are two, and the last."""
+        sides = plan.sides if isinstance(plan, Sided) else None
         if not self._sums:
             return np.zeros((0, 2) if sides else 0, np.int64), np.zeros(0, np.int64)
         table = pa.concat_tables(self._sums)
@@ -91,17 +94,21 @@ class Demonstration:
     def facts(self, statistics: Mapping[str, Statistic[Any, Any]], answers: Answers) -> Facts:
         """Return the exact answers to all released questions, and the rate of counting."""
         seconds = time.perf_counter() - self._start - self._overhead
-        found = {label: self._states(one.plan.sides) for label, one in statistics.items()}
-        truth = {
-            name: statistics[name.statistic].plan.truth(name, *found[name.statistic])
-            for name, one in answers.answers(_MOST_TRUTHS).items()
-            if one is not None
-        }
-        plans = {name.statistic: statistics[name.statistic].plan for name in truth}
+        found = {label: self._states(one.plan) for label, one in statistics.items()}
+        truth: dict[Name, float] = {}
+        plans: dict[str, Plan] = {}
+        for name, one in answers.answers(_MOST_TRUTHS).items():
+            plan: Plan = statistics[name.statistic].plan
+            if one is not None and isinstance(plan, Demonstrable):
+                truth[name] = plan.truth(name, *found[name.statistic])
+                plans[name.statistic] = plan
         states = {label: found[label][0] for label in plans}
-        beyond = max((plan.beyond(states[label]) for label, plan in plans.items()), default=0)
-        besides = tuple(fact for label, plan in plans.items() for fact in plan.facts(states[label]))
-        return Facts(truth, self._rows, seconds, beyond, besides)
+        beyond = max(
+            (users_beyond(plan, states[label]) for label, plan in plans.items()), default=0
+        )
+        detailed = {label: plan for label, plan in plans.items() if isinstance(plan, Detailed)}
+        besides = (fact for label, one in detailed.items() for fact in one.facts(states[label]))
+        return Facts(truth, self._rows, seconds, beyond, tuple(besides))
 
 
 def _summed(rows: pa.Table, *by: str) -> pa.Table:

@@ -26,6 +26,7 @@ from panprivacy.privacy.guarantee import (
     format_rounded_up,
     warn_if_weak,
 )
+from panprivacy.statistics.abilities import caution
 from panprivacy.statistics.alternatives import Alternatives, Target
 from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.contribution import Form
@@ -116,8 +117,8 @@ def plan(
     if intrusions:
         covered = [Alternatives(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
-        if best.caution is not None:
-            typer.echo(f"note: {best.caution}")
+        if (said := caution(best)) is not None:
+            typer.echo(f"note: {said}")
 
 
 def _share(text: str) -> float:
@@ -169,13 +170,13 @@ def _print_shards(best: Plan, shards: int, confidence: float) -> None:
     typer.echo(f"one machine: {promise}{_strays(best, confidence, 1)}")
     for form, how in _FORMS:
         try:
-            times = best.merged_error(form, 0, shards)
+            times = best.aggregation.error(form, 0, shards)
         except PlanError as reason:
             typer.echo(f"{shards} shards, {how}: {reason}")
             continue
         cost = str(promise)
         if form == "cells":
-            further = PrivacyLoss(best.additional_loss(form))
+            further = PrivacyLoss(best.aggregation.additional_loss(form))
             more = format_rounded_up(further.epsilon)
             cost += f", and {more} more for each further shard of a user: "
             cost += (

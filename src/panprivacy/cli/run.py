@@ -37,6 +37,7 @@ from panprivacy.intake.programs.counting import (
 from panprivacy.intake.programs.intake import Columns, Intake, Nulls
 from panprivacy.intake.sources import FORMATS, Column, Prefixes, Skips, Source, open_source
 from panprivacy.intake.sources.columns import parse_prefixes
+from panprivacy.statistics.abilities import caution
 from panprivacy.statistics.specification import Specification, SpecificationError
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
@@ -316,8 +317,8 @@ def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
 def _caution(counting: Counting) -> None:
     """Warn about the effect of announced intrusions on counters, if any are planned."""
     for label, one in counting.statistics.items():
-        if counting.guarantee.intrusions and one.plan.caution is not None:
-            sys.stderr.write(f"panprivacy: {label}: {one.plan.caution}\n")
+        if counting.guarantee.intrusions and (said := caution(one.plan)) is not None:
+            sys.stderr.write(f"panprivacy: {label}: {said}\n")
 
 
 def _specified(stat: Sequence[str], words: Sequence[str]) -> list[Specification]:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_users
 from panprivacy.ground.validation import MOST_BYTES, expected_range
-from panprivacy.statistics.count_plan import CountPlan, CountReading
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.count_plan import CountAggregation, CountPlan, CountReading
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.records import custom_field, integer
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.tables.addressing import Independent
 from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.decoders.quadratic import CellNoise
@@ -82,7 +83,6 @@ class AdditivePlan(CountPlan):
 
     proofs: ClassVar[tuple[str, ...]] = ("moments",)
     checks: ClassVar[tuple[str, ...]] = ("exact/test_moments", "statistical/test_moments")
-    bounded = False  # noise fits how far states move while they keep the condition
     range_of_states = None  # answers are right beyond the bound; what is lost there is privacy
 
     @property
@@ -103,14 +103,14 @@ class AdditivePlan(CountPlan):
         return (-self.bound if self.signed else 0), self.bound
 
     @property
-    def runs(self) -> int:
-        """The tables."""
-        return self.tables
+    def slicing(self) -> Slicing:
+        """Slices of each table; cells leave as they are unless their squares are added up."""
+        return Slicing(self, self.cells, self.tables, publishes_cells=not self.clip)
 
     @property
-    def publishes_cells(self) -> bool:  # type: ignore[override]
-        """Unless they are clipped, and their squares added up."""
-        return not self.clip
+    def aggregation(self) -> AdditiveAggregation:
+        """The contributions of several tables, as one."""
+        return AdditiveAggregation(self)
 
     @property
     def table_cells(self) -> int:
@@ -159,17 +159,6 @@ class AdditivePlan(CountPlan):
             raise PlanError(message)
         return replace(model, tables=tables, slack=tables * model.slack)
 
-    def summed(self, query: object, epoch: int, tables: int) -> CountReading:
-        """Return the reading of the cell-wise sum of tables of one key.
-
-        Raises:
-            PlanError: cells are cut to a clip that is made for the noise of one table.
-        """
-        if self.clip:
-            message = "the clip is made for the noise of one table: say clip=0 to add up cells"
-            raise PlanError(message)
-        return self.joint_reading(query, epoch, tables)
-
     @property
     def limit(self) -> float:
         """The largest answer that it is planned for."""
@@ -208,3 +197,26 @@ class AdditivePlan(CountPlan):
         low, high = self.states
         beyond = int(((states > high) | (states < low)).sum())
         return [f"{beyond:,} users end beyond the bound, and lose more than epsilon"] * (beyond > 0)
+
+
+class AdditiveAggregation(CountAggregation):
+    """The contributions of several additive tables."""
+
+    __slots__ = ("_clip",)
+
+    bounded = False  # noise fits how far states move while they keep the condition
+
+    def __init__(self, plan: AdditivePlan) -> None:
+        super().__init__(plan)
+        self._clip = plan.clip
+
+    def of_cells(self, query: object, epoch: int, tables: int) -> CountReading:
+        """Return the reading of the cell-wise sum of tables of one key.
+
+        Raises:
+            PlanError: cells are cut to a clip that is made for the noise of one table.
+        """
+        if self._clip:
+            message = "the clip is made for the noise of one table: say clip=0 to add up cells"
+            raise PlanError(message)
+        return self.of_sums(query, epoch, tables)

@@ -12,6 +12,7 @@ from panprivacy.errors import LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.ground.validation import positive_integer
 from panprivacy.privacy.guarantee import format_rounded_up
 from panprivacy.privacy.noise import wipe
+from panprivacy.statistics.abilities import Overloaded
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.planning.comparisons import MOST_UPDATES, comparison_epsilon
@@ -117,7 +118,8 @@ class Comparisons:
     def _readable(self, plan: Plan) -> bool:
         """Whether answers can be read off counts with the noise of this plan."""
         reading = plan.reading(self._query, plan.request.intrusions)
-        return plan.readable and max(reading.scales) < _MOST_SCALE
+        read = plan.readable if isinstance(plan, Overloaded) else True
+        return read and max(reading.scales) < _MOST_SCALE
 
     def _unreadable(self) -> str:
         """Return the error for comparisons that cannot be read, with a remedy."""
@@ -211,6 +213,6 @@ def _check(statistic: Statistic[Any, Any], asked: Mapping[str, Any]) -> None:
     if statistic.internals.memory.slice is not None:
         message = "a slice has no answer of its own to compare: count the whole table"
         raise PlanError(message)
-    if not statistic.plan.single(statistic.internals.releasing.query(asked)):
+    if len(statistic.plan.answered(statistic.internals.releasing.query(asked))) != 1:
         message = f"{statistic.entry.name} has several answers: ask for the one that moves"
         raise PlanError(message)

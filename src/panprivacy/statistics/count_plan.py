@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import float_above
+from panprivacy.statistics.aggregation import Aggregation
 from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.drawing import CountDrawing, Drawing
 from panprivacy.statistics.notes import note_on
-from panprivacy.statistics.plan import MOST_MADE_UP, Plan, UserStates
+from panprivacy.statistics.plan import Plan, with_release
 from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.tables.cells.modular import ModularCells
 from panprivacy.tables.cells.protocol import Table
 from panprivacy.tables.decoders.intervals import Model, noise_quantile
@@ -45,7 +47,7 @@ class CountPlan(Plan):
 
     def at(self, release: Fraction) -> Self:
         """The plan of the same cells with another epsilon of each release."""
-        return self._at(release, self.sensitivity(0))
+        return with_release(self, release, self.sensitivity(0))
 
     @abstractmethod
     def model(self, epoch: int) -> Model:
@@ -62,24 +64,26 @@ class CountPlan(Plan):
         message = "it cannot be merged: let each shard release, and add up their answers"
         raise PlanError(message)
 
-    def joint_reading(self, query: object, epoch: int, tables: int) -> CountReading:
-        """Return the reading of counts of several tables."""
-        self.joint_model(epoch, tables)  # refuses, before anything is paid for
-        return replace(self.reading(query, epoch), tables=tables)
+    @property
+    def slicing(self) -> Slicing:
+        """The slices of its table among shards."""
+        return Slicing(self, self.table.cells)
 
-    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """Return the ratio of the error of their answer to that of one table of all users."""
-        reading: Any = self.merged(form, None, epoch, tables)
-        before = self.model(epoch).deviation(self._truths)
-        return float(np.median(reading.model.deviation(self._truths) / before))
+    @property
+    def aggregation(self) -> CountAggregation:
+        """The contributions of several tables, as one."""
+        return CountAggregation(self)
 
     @property
     def growth(self) -> float | None:
         """The factor by which each announced intrusion multiplies the error of modular counters."""
         if not isinstance(self.table, ModularCells):
             return None
-        after, before = (self.model(epoch).deviation(self._truths) for epoch in (1, 0))
-        return float(np.median(after / before))
+        return self.grown(self.model(0), self.model(1))
+
+    def grown(self, before: Model, after: Model) -> float:
+        """Return the ratio of the errors of two models, the median over answers."""
+        return float(np.median(after.deviation(self._truths) / before.deviation(self._truths)))
 
     @property
     def limit(self) -> float:
@@ -163,20 +167,22 @@ class CountPlan(Plan):
         """Return the reading of a release after `epoch` announced intrusions."""
         return CountReading(self, epoch)
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """Users in one state, as many as the answer says; none if it is lost."""
-        answer = sum(one.value for one in answers.values() if one is not None)
-        users, state = self.synthetic_users(answer)
-        most = MOST_MADE_UP if self.numbered is None else min(self.numbered, MOST_MADE_UP)
-        return np.full(min(round(users), most), state)
+    reads_separately: ClassVar[bool] = False
+    """Whether the sums of several tables leave side by side, and are not added up."""
+
+    @property
+    def caveat(self) -> str | None:
+        """The caveat of each of its answers; None if there is none."""
+        return None
 
     def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Return the synthetic population of an answer: the number of users, and their state."""
         return answer, 1
 
-    def drawn_groups(self) -> int:
-        """The levels, if there are any."""
-        return self.groups
+    @property
+    def drawing(self) -> Drawing:
+        """The made-up users of a picture."""
+        return CountDrawing(self)
 
 
 _SHARES = np.linspace(0, 1, 17)
@@ -227,3 +233,37 @@ class CountReading:
         plan = self.plan
         note = note_on(low, high, plan.planned, plan.unit, plan.caveat, value)
         return Release(*numbers, plan.name, plan.unit, note, *model.measured(counts))
+
+
+class CountAggregation(Aggregation):
+    """The contributions of tables whose counts are added up, or side by side.
+
+    Args:
+        plan: of each table.
+    """
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: CountPlan) -> None:
+        super().__init__(plan)
+        self.plan = plan
+
+    @property
+    def separate(self) -> bool:
+        """Whether counts leave side by side, as the plan says."""
+        return self.plan.reads_separately
+
+    def of_sums(self, query: object, epoch: int, tables: int) -> CountReading:
+        """Return the reading of counts of several tables."""
+        self.plan.joint_model(epoch, tables)  # refuses, before anything is paid for
+        return replace(self.plan.reading(query, epoch), tables=tables)
+
+    def of_cells(self, query: object, epoch: int, tables: int) -> CountReading:
+        """Refuse, unless a subclass knows better."""
+        Aggregation.of_cells(self, query, epoch, tables)
+        raise NotImplementedError
+
+    def error(self, form: Form, epoch: int, tables: int) -> float:
+        """Return the ratio of the error of their answer to that of one table of all users."""
+        read = self.of_sums if form == "sums" else self.of_cells
+        return self.plan.grown(self.plan.model(epoch), read(None, epoch, tables).model)

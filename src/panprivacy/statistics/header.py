@@ -193,7 +193,7 @@ def public_text(
         request: epsilon and what it covers.
         budget: how the plan splits epsilon.
         ledger: total of the ledger.
-        law: what tells it from others, if it was searched for: `Plan.searched_law`.
+        law: what tells it from others, if it was searched for: `abilities.searched_law`.
         slice_: which slice of the table it is; None for the whole.
     """
     asked = {

@@ -31,7 +31,7 @@ from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.contribution import ContributionPart, read_parts
 from panprivacy.statistics.explain.description import Description, describe
 from panprivacy.statistics.header import differing
-from panprivacy.statistics.plan import Reading
+from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.table.releasing import noised_sums
 
@@ -209,9 +209,9 @@ class _Merged:
         try:
             query = described.kind.entry.query.read(described.name, told.asked)
             if described.slice_ is None:
-                reading = plan.merged(told.form, query, epoch, len(parts))
+                reading = plan.aggregation.reading(told.form, query, epoch, len(parts))
             else:
-                reading = plan.reading_of_slices(query, epoch, len(parts))
+                reading = plan.slicing.reading(query, epoch, len(parts))
         except PlanError as error:
             raise InputError(str(error)) from None
         merged = cls(parts, described, query, reading)
@@ -234,14 +234,14 @@ class _Merged:
 
     def _size(self, part: ContributionPart) -> int:
         """Return the number of bytes of a contribution of this design."""
-        plan: Any = self.described.plan
+        plan = self.described.plan
         if self.told.form == "cells":
-            return int(plan.key_bytes + plan.table.nbytes)
+            return plan.key_bytes + plan.table.nbytes
         slice_ = self.described.slice_
-        if slice_ is None or not plan.publishes_cells:
+        if slice_ is None:
             return 8 * self.reading.size
         own = replace(slice_, shard=part.header.public()["shard"])
-        return 8 * int(plan.sliced(own).cells)
+        return 8 * plan.slicing.size(own, self.reading)
 
     @property
     def told(self) -> Any:
@@ -262,7 +262,7 @@ class _Merged:
     @property
     def further_loss(self) -> PrivacyLoss:
         """The loss of a user of one more shard there, at most."""
-        further = PrivacyLoss(self.described.plan.additional_loss(self.told.form))
+        further = PrivacyLoss(self.described.plan.aggregation.additional_loss(self.told.form))
         return further.times(self.told.per_user or 1)
 
     @property
@@ -271,7 +271,7 @@ class _Merged:
         epoch, tables = self.parts[0].header.intrusions, len(self.parts)
         if self.described.slice_ is not None:
             return f"{self.label}: {tables} slices of one table are read as that table"
-        times = self.described.plan.merged_error(self.told.form, epoch, tables)
+        times = self.described.plan.aggregation.error(self.told.form, epoch, tables)
         how = "added up cell by cell" if self.told.form == "cells" else "of different users"
         return (
             f"{self.label}: {tables} tables {how} err about {times:.2g} times as much as one table "
@@ -296,14 +296,9 @@ class _Merged:
         if self.told.form == "cells":
             return self._sums_of_cells()
         each = [np.frombuffer(part.body, np.int64) for part in self.parts]
-        plan, sliced = self.described.plan, self.described.slice_ is not None
-        if sliced and plan.publishes_cells:
-            tables = zip(*(np.split(one, plan.runs) for one in each), strict=True)
-            return np.concatenate([of_one for slices in tables for of_one in slices])
-        if plan.reads_separately and not sliced:
-            return np.concatenate(each)
-        sums: NDArray[np.int64] = np.sum(each, axis=0)
-        return sums
+        plan = self.described.plan
+        together = plan.aggregation if self.described.slice_ is None else plan.slicing
+        return together.joined(each)
 
     def _sums_of_cells(self) -> NDArray[np.int64]:
         """Return the sums of the added tables: their noise and their users' updates add up."""

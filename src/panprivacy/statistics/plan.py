@@ -7,56 +7,27 @@ epsilon is spent, how a release is read, and what all of it is called. It is pub
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import (
-    DAY_SECONDS,
     Guarantee,
-    PrivacyLoss,
     format_rounded_up,
     unseen_count,
 )
-from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.aggregation import Aggregation
 from panprivacy.statistics.deltas import refuse_beyond
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.notes import format_number, percent
-from panprivacy.statistics.release import Answer, Name, Release
-from panprivacy.tables.addressing import Addressing, Dealt, Hashed
-from panprivacy.tables.cells.protocol import Cells, Deltas, Table
-from panprivacy.tables.planning.learning import StateRange
+from panprivacy.statistics.reading import Reading
+from panprivacy.statistics.release import Name
+from panprivacy.statistics.slicing import Slicing, with_fields
+from panprivacy.tables.addressing import Addressing, Hashed
+from panprivacy.tables.cells.protocol import Cells, Deltas
 from panprivacy.tables.planning.request import Request, Split
 from panprivacy.tables.planning.universe import address_in, key_bytes_in
-from panprivacy.tables.slices import Slice
 
-UserStates = NDArray[np.int64]
-"""The sums of the deltas of users."""
-
-MOST_MADE_UP = 10_000_000
-"""Users of a throw-away state."""
-
-
-class Reading(Protocol):
-    """The reading of one release, from the table to the answer."""
-
-    @property
-    def scales(self) -> Sequence[Fraction]:
-        """The scale of the discrete Laplace noise on each sum, or one scale for all."""
-
-    @property
-    def size(self) -> int:
-        """The number of sums of one table."""
-
-    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """Return the sums of the table to which noise is added."""
-
-    def answer(self, counts: NDArray[np.int64], confidence: float) -> Answer:
-        """Return the answer of noised sums: a function of them and of the plan alone."""
+P = TypeVar("P", bound="Plan")
 
 
 class Plan(ABC):
@@ -75,9 +46,6 @@ class Plan(ABC):
     checks: ClassVar[tuple[str, ...]]
     """The tests that check it, beside the contract."""
 
-    bounded: ClassVar[bool] = True
-    """Whether a release costs no more than its epsilon whatever two values a user's cell has."""
-
     limits: ClassVar[tuple[float, float]] = (0.25, 0.2)
     """The `relative_error` from which on answers are noise, and the one that would do."""
 
@@ -91,11 +59,6 @@ class Plan(ABC):
 
     needs_deltas: ClassVar[bool] = False
     """Whether it makes no sense where every event counts 1."""
-
-    @property
-    def sides(self) -> tuple[str, str] | None:
-        """The labels of the two streams in a column; None if there is one stream."""
-        return None
 
     @property
     @abstractmethod
@@ -113,53 +76,18 @@ class Plan(ABC):
             return Hashed(self.table.cells, key)
         return address_in(self.numbered, self.table.cells, key)
 
-    @property
-    def runs(self) -> int:
-        """The number of equal runs of cells: levels, or tables."""
-        return 1
-
     def at(self, release: Fraction) -> Self:
         """The plan of the same cells with another epsilon of each release."""
-        return self._at(release, 1)
-
-    def _at(self, release: Fraction, moved: float) -> Self:
-        plan: Any = self
-        return replace(plan, split=self.split.at(release, moved))
+        return with_release(self, release)
 
     @property
-    def readable(self) -> bool:
-        """Whether a release can be read of as many users as are planned for."""
-        return True
-
-    def sliced(self, slice_: Slice) -> Self:
-        """The plan of as many cells as a slice has, of each run.
+    @abstractmethod
+    def slicing(self) -> Slicing:
+        """The slices of its table among shards.
 
         Raises:
-            PlanError: its cells cannot be dealt to so many shards.
+            PlanError: it has none.
         """
-        plan: Any = self
-        return self._with_cells(slice_, cells=self.runs * cells_of(slice_, plan.cells // self.runs))
-
-    def _with_cells(self, slice_: Slice, **cells: int) -> Self:
-        """The same with other cells; of a universe, for the users of that slice alone."""
-        plan: Any = self
-        users = {} if self.numbered is None else {"universe": slice_.share(self.numbered)}
-        return replace(plan, **cells, **users)
-
-    def cells_in(self, slice_: Slice | None) -> Cells:
-        """The cells of a slice, which are those of the table but fewer; None for all of them."""
-        if slice_ is None:
-            return self.table
-        own: Any = self.sliced(slice_)
-        table: Any = self.table
-        return replace(table, cells=own.cells)
-
-    def address_in(self, slice_: Slice | None, key: bytes) -> Addressing:
-        """Return the addressing of the cells of a slice; None for the complete table."""
-        if slice_ is None:
-            return self.address(key)
-        within = self.sliced(slice_).address(key)
-        return within if self.numbered is None else Dealt(self.numbered, slice_.shards, within)
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta beyond the bound: no two states should be so far apart."""
@@ -175,14 +103,6 @@ class Plan(ABC):
             return None
         return (-bound if getattr(self, "signed", False) else 0), bound
 
-    def shows_range(self, query: Any) -> bool:  # noqa: ARG002
-        """Whether answers to this say how far states reach."""
-        return False
-
-    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> StateRange | None:  # noqa: ARG002
-        """Return the largest distance of states from 0, by the answers; None if unknown."""
-        return None
-
     @abstractmethod
     def reading(self, query: Any, epoch: int) -> Reading:
         """Return the reading of a release after `epoch` announced intrusions.
@@ -191,67 +111,10 @@ class Plan(ABC):
             PlanError: the query cannot be answered.
         """
 
-    def joint_reading(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
-        """Return the reading of sums of several tables of disjoint users, each with its own key.
-
-        Raises:
-            PlanError: no answer about all of them follows.
-        """
-        message = "it cannot be merged: let each shard release, and add up their answers"
-        raise PlanError(message)
-
-    reads_separately: ClassVar[bool] = False
-    """Whether the sums of several tables leave side by side, and are not added up."""
-
-    def summed(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
-        """Return the reading of the cell-wise sum of tables of one key.
-
-        Raises:
-            PlanError: nothing follows from their sum.
-        """
-        message = "its cells cannot be added up: merge sums, of shards of different users"
-        raise PlanError(message)
-
-    def merged(self, form: Form, query: Any, epoch: int, tables: int) -> Reading:
-        """Return the reading of contributions of a form.
-
-        Raises:
-            PlanError: no answer follows from them.
-        """
-        join = self.joint_reading if form == "sums" else self.summed
-        return join(query, epoch, tables)
-
-    publishes_cells: ClassVar[bool] = False
-    """Whether the sums of a release are its cells, each by itself."""
-
-    def reading_of_slices(self, query: Any, epoch: int, slices: int) -> Reading:  # noqa: ARG002
-        """Return the reading of the sums of all slices of one table: as those of the table.
-
-        Raises:
-            PlanError: the query cannot be answered.
-        """
-        return self.reading(query, epoch)
-
-    def additional_loss(self, form: Form) -> Fraction:
-        """Return the bound on a user's loss in each additional shard, for contributions of a form.
-
-        Their cells are one cell once they are added up, so that where a release costs the same for
-        any two values of a cell, that of the merged answer costs no more then. The other releases
-        that the shard may make leave by themselves.
-        """
-        asked, budget = self.request, self.split.budget
-        if form == "sums" or not self.bounded:
-            return asked.epsilon
-        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
-
-    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """Return the ratio of the error of their answer to that of one table of all users.
-
-        Raises:
-            PlanError: no answer follows from them.
-        """
-        self.merged(form, None, epoch, tables)
-        raise NotImplementedError
+    @property
+    def aggregation(self) -> Aggregation:
+        """The contributions of several tables, as one; it refuses unless a plan has its own."""
+        return Aggregation(self)
 
     @property
     def counted(self) -> tuple[Fraction, Fraction] | None:
@@ -263,85 +126,14 @@ class Plan(ABC):
         return None
 
     @property
-    def growth(self) -> float | None:
-        """The factor by which each announced intrusion multiplies the error of modular counters.
-
-        None for other cells: there the predicted errors say all.
-        """
-        return None
-
-    @property
-    def caution(self) -> str | None:
-        """The caution before an intrusion into modular counters is announced; else None."""
-        if self.growth is None:
-            return None
-        return (
-            "each announced intrusion adds noise to every counter, and makes the error about "
-            f"{self.growth:.2g} times larger: a fresh table errs less, such as a new window"
-        )
-
-    @property
     def guarantee(self) -> Guarantee:
         """The privacy guarantee to each user of the stream, or for each event."""
-        asked = self.request
-        return Guarantee(
-            asked.epsilon,
-            asked.intrusions,
-            adjacency=self.hides,
-            conditions=self.conditions,
-            unseen=self.unseen,
-            crash=self.crash,
-            crash_again=self.crash_again,
-        )
-
-    @property
-    def year(self) -> PrivacyLoss:
-        """The loss over a year of daily windows, one of them seen; of an event it is that of one.
-
-        `guarantee.year` has it for windows of other lengths.
-        """
-        return self.guarantee.year(DAY_SECONDS)[1]
-
-    @property
-    def crash(self) -> Fraction:
-        """The loss that each crash adds at most, to what the crash loses.
-
-        A table of users has paid for both branches of its life. [docs/guarantees/crashes.md]
-        """
-        return Fraction(0)
-
-    @property
-    def crash_again(self) -> Fraction | None:
-        """The same of each crash but the first, if no intrusion is announced; None for `crash`."""
-        return None
-
-    @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state."""
-        asked, budget = self.request, self.split.budget
-        loss = budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
-        if self.counted is None or asked.releases > 1 or asked.intrusions:
-            return loss
-        return min(loss, unseen_count(*self.counted, budget.release))
-
-    @property
-    def searched_law(self) -> str:
-        """The parameters of a law that was found by a search; empty for a law from formulas.
-
-        It stands in the front of a state, so another machine whose search ends elsewhere refuses
-        the state, and does not misread it.
-        """
-        return ""
+        return guarantee_of(self)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """The remarks beside its predicted errors, as sentences."""
         return ()
-
-    @property
-    def caveat(self) -> str | None:
-        """The caveat of each of its answers; None if there is none."""
-        return None
 
     @property
     @abstractmethod
@@ -365,10 +157,6 @@ class Plan(ABC):
     def answered(self, query: Any) -> tuple[Name, ...]:
         """The name of each answer of a release that is not lost, in order."""
         return self.names(query)
-
-    def single(self, query: Any) -> bool:
-        """Whether a release that is asked this has one answer."""
-        return len(self.names(query)) == 1
 
     @property
     @abstractmethod
@@ -422,43 +210,59 @@ class Plan(ABC):
             f"release{'s' * (releases > 1)}{kept}{where * bool(self.error_points)}"
         )
 
-    @abstractmethod
-    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:
-        """The exact answer, from exact states.
-
-        Args:
-            name: of the answer.
-            states: of the users that came; where there are two streams, in each of them.
-            last: delta of each of them.
-        """
-
-    def beyond(self, states: UserStates) -> int:
-        """Return the number of users in a state that the plan rules out."""
-        if self.range_of_states is None:
-            return 0
-        low, high = self.range_of_states
-        return int(((states > high) | (states < low)).sum())
-
-    def facts(self, states: UserStates) -> list[str]:  # noqa: ARG002
-        """Return the additional facts beside the truth of a demonstration."""
-        return []
-
-    @abstractmethod
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """The states of made-up users, as many as released answers say, for a picture."""
-
     @property
     def numbered(self) -> int | None:
         """The number of possible users, whose ids are their numbers; None for any ids."""
         return getattr(self, "universe", None)
 
-    def picture_values(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the values of cells in a picture."""
-        return cells
 
-    def drawn_groups(self) -> int:
-        """Return the number of runs of cells in a picture."""
-        return 1
+def guarantee_of(
+    planned: Plan,
+    *,
+    unseen: Fraction | None = None,
+    crash: Fraction = Fraction(0),
+    crash_again: Fraction | None = None,
+) -> Guarantee:
+    """Return the guarantee of a plan.
+
+    Args:
+        planned: the plan.
+        unseen: the loss if nobody ever sees the state; None for that of its releases.
+        crash: the loss that each crash adds at most, to what the crash loses. A table of users has
+            paid for both branches of its life. [docs/guarantees/crashes.md]
+        crash_again: the same of each crash but the first, if no intrusion is announced; None for
+            `crash`.
+    """
+    asked = planned.request
+    return Guarantee(
+        asked.epsilon,
+        asked.intrusions,
+        adjacency=planned.hides,
+        conditions=planned.conditions,
+        unseen=loss_unseen(planned) if unseen is None else unseen,
+        crash=crash,
+        crash_again=crash_again,
+    )
+
+
+def loss_unseen(planned: Plan) -> Fraction:
+    """Return the loss if nobody ever sees the state."""
+    asked, budget = planned.request, planned.split.budget
+    loss = budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+    if planned.counted is None or asked.releases > 1 or asked.intrusions:
+        return loss
+    return min(loss, unseen_count(*planned.counted, budget.release))
+
+
+def with_release(planned: P, release: Fraction, moved: float = 1) -> P:
+    """Return the plan of the same cells with another epsilon of each release.
+
+    Args:
+        planned: the plan.
+        release: its epsilon.
+        moved: how far a user moves its sums.
+    """
+    return with_fields(planned, split=planned.split.at(release, moved))
 
 
 def least_error(planned: Plan) -> float:
@@ -476,16 +280,9 @@ def margins(planned: Plan, confidence: float) -> list[float]:
     return [planned.relative_margin(confidence, truth) for truth in planned.error_points or (None,)]
 
 
-def cells_of(slice_: Slice, cells: int) -> int:
-    """Return the number of cells in a slice, out of `cells`.
-
-    Raises:
-        PlanError: some slice would have none.
-    """
-    if cells < slice_.shards:
-        message = (
-            f"{slice_.shards:,} shards are too many for {cells:,} cells, or as many of each level: "
-            "take fewer shards, or plan for more users or memory"
-        )
-        raise PlanError(message)
-    return slice_.share(cells)
+def users_beyond(planned: Plan, states: UserStates) -> int:
+    """Return the number of users in a state that the plan rules out."""
+    if planned.range_of_states is None:
+        return 0
+    low, high = planned.range_of_states
+    return int(((states > high) | (states < low)).sum())

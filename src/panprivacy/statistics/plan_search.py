@@ -36,7 +36,7 @@ def plan(
     >>> plan = pp.plan("distinct", expected=(10_000, 1_000_000), epsilon=1, error=0.1)
     >>> plan.table.nbytes, plan.relative_margin(0.95) <= 0.1
     (4096, True)
-    >>> print(plan.year)  # of daily windows, one of them seen
+    >>> print(plan.guarantee.year(86_400)[1])  # of daily windows, one of them seen
     epsilon 22.4591
 
     With `epsilon` alone, the plan of least regret within `memory`: at each answer of the range that

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from panprivacy.errors import PlanError
+from panprivacy.statistics.abilities import Sided
 from panprivacy.statistics.composites.grouped import Grouped
 from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.composites.together import Together
@@ -178,7 +179,7 @@ def check_needed(
             streams.
     """
     for label, one in counting.statistics.items():
-        sides, missing = one.plan.sides, ""
+        sides, missing = one.plan.sides if isinstance(one.plan, Sided) else None, ""
         if one.plan.reads_ids and user is None:
             missing = "user=: the column that says whose an event is"
         elif one.plan.needs_deltas and delta is None:

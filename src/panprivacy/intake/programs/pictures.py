@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
+from panprivacy.statistics.abilities import Drawable
+from panprivacy.statistics.drawing import Drawing, most_made_up
 from panprivacy.statistics.notes import format_number
-from panprivacy.statistics.plan import MOST_MADE_UP, Plan
+from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.plots import nearest
 from panprivacy.statistics.release import Answers, Name, Release
 from panprivacy.statistics.statistic import Statistic
@@ -199,22 +201,28 @@ def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], N
     """
     ordinary, private = _throw_away(plan, answers)
     if plan.table.is_presence:
-        runs = ordinary.reshape(plan.drawn_groups(), -1)
+        runs = ordinary.reshape(_drawing(plan).groups, -1)
         run = int(np.argmin(np.abs(runs.mean(axis=1) - 0.5)))
         order = side_by_side(np.flatnonzero(runs[run]), np.flatnonzero(runs[run] == 0))
         return runs[run][order], private.reshape(runs.shape)[run][order]
     return _spread(ordinary), _spread(private)
 
 
+def _drawing(plan: Plan) -> Drawing:
+    """Return the picture of a plan; nobody is in that of a plan that tells of no user."""
+    return plan.drawing if isinstance(plan, Drawable) else Drawing()
+
+
 def _throw_away(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all cells of both; of two tables in one, those of the first, which has users."""
-    coins, states = SystemCoins(), plan.made_up(answers.answers())
+    coins, drawing = SystemCoins(), _drawing(plan)
+    states = drawing.made_up(answers.answers())
     users = _made_up_users(plan.numbered, len(states), coins)
     slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
     table = plan.table.initial(coins)
     plan.table.update(table, slots, None if plan.table.is_presence else states, 0, coins)
-    private = plan.picture_values(plan.table.picture_values(table))
-    ordinary = plan.picture_values(plan.table.without_noise(slots, states, coins))
+    private = drawing.values(plan.table.picture_values(table))
+    ordinary = drawing.values(plan.table.without_noise(slots, states, coins))
     if isinstance(plan.table, PairedCells):
         return plan.table.half(ordinary, 0), plan.table.half(private, 0)
     return ordinary, private
@@ -231,7 +239,7 @@ def _made_up_users(universe: int | None, users: int, coins: SystemCoins) -> NDAr
     """Return distinct ids; those of a universe are drawn, as its cells are drawn in their order."""
     if universe is None:
         return np.arange(users)
-    possible = min(universe, MOST_MADE_UP)
+    possible = most_made_up(universe)
     grid = np.linspace(0, universe - 1, possible).astype(np.int64)
     drawn = np.argsort(np.frombuffer(coins.key(8 * possible), np.uint64))
     return grid[drawn[:users]]

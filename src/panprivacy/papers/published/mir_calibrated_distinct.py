@@ -17,8 +17,8 @@ from panprivacy.papers.published.mir_lattice import MOST_POINTS, Floats
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

@@ -29,8 +29,8 @@ from panprivacy.papers.published.mir_lattice import (
 from panprivacy.papers.published.mir_lattice_cells import LatticeCells, LatticePlan
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

@@ -32,8 +32,9 @@ from panprivacy.privacy.guarantee import Budget
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountReading
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.plan import Reading, UserStates
+from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.records import Sizes, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

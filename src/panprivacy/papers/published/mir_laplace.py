@@ -30,9 +30,9 @@ from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.additive_plans import AdditivePlan, Bound
 from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Trial, Walk
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.moment.plan import MomentPlan
-from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import Sizes, flag, integer
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

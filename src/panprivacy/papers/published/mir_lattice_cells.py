@@ -29,8 +29,10 @@ from panprivacy.papers.published.mir_lattice import (
     weights_of,
 )
 from panprivacy.privacy.coins import Coins
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.plan import guarantee_of
 from panprivacy.tables.addressing import Slots
 from panprivacy.tables.cells.modular import counter_type
 from panprivacy.tables.cells.protocol import Deltas, Table, with_deltas
@@ -177,8 +179,8 @@ class LatticePlan(CountPlan):
         return self.table.sensitivity
 
     @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state.
+    def guarantee(self) -> Guarantee:
+        """The guarantee to each user.
 
         The lemma of docs/guarantees/windows.md wants releases that cost no more between any two
         points, and these cost that between two that one user lies apart. But one release is read
@@ -186,7 +188,7 @@ class LatticePlan(CountPlan):
         """
         asked, budget = self.request, self.split.budget
         loss = budget.of_releases(asked.releases)
-        return min(loss, budget.state) if asked.releases == 1 else loss
+        return guarantee_of(self, unseen=min(loss, budget.state) if asked.releases == 1 else loss)
 
     def noise(self, epoch: int) -> Floats:
         """Return the law of all noise in the point after `epoch` announced intrusions."""

@@ -20,7 +20,7 @@ from panprivacy.errors import PlanError
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.privacy.noise import wipe
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import BlockPlan, best_of
 from panprivacy.tables.addressing import Direct, Slots

@@ -16,8 +16,9 @@ from panprivacy.statistics.cropped.decoder import (
     LevelledCroppedModel,
     deviations,
 )
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.statistics.soft.block_plans import BlockPlan
 from panprivacy.statistics.soft.scored_plans import ScoredPlan, Tents
 from panprivacy.tables.addressing import Addressing, Levelled
@@ -179,9 +180,9 @@ class CroppedPlan(Cropped, BlockPlan):
         return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
-    def runs(self) -> int:
-        """The levels."""
-        return self.levels
+    def slicing(self) -> Slicing:
+        """The slices of each level."""
+        return Slicing(self, self.cells, self.levels)
 
     @property
     def groups(self) -> int:

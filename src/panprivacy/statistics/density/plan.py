@@ -9,7 +9,7 @@ from typing import ClassVar
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.tables.cells.bits import BitCells
 from panprivacy.tables.cells.protocol import Deltas

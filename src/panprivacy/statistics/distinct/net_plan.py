@@ -11,10 +11,10 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.errors import PlanError
-from panprivacy.statistics.count_plan import CountReading
+from panprivacy.statistics.count_plan import CountAggregation, CountReading
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.tables.addressing import Addressing, Levelled
 from panprivacy.tables.cells.difference_sets import (
@@ -47,6 +47,16 @@ _NO_USE = 1 / 3
 """A larger relative error tells hardly anything."""
 
 
+class CounterAggregation(CountAggregation):
+    """The contributions of tables of counters."""
+
+    __slots__ = ()
+
+    def of_cells(self, query: object, epoch: int, tables: int) -> CountReading:
+        """Return the reading of the sum of tables of one key: each adds its noise."""
+        return self.plan.reading(query, tables * (epoch + 1) - 1)
+
+
 class LeavingPlan(LevelledPlan):
     """The common part of plans for users that come and go: cells fill nearly twice as fast."""
 
@@ -56,9 +66,10 @@ class LeavingPlan(LevelledPlan):
     question = "how many different users are left, when they come and go?"
     needs_deltas = True
 
-    def summed(self, query: object, epoch: int, tables: int) -> CountReading:
-        """Return the reading of the sum of tables of one key: each adds its noise."""
-        return self.reading(query, tables * (epoch + 1) - 1)
+    @property
+    def aggregation(self) -> CounterAggregation:
+        """The contributions of several tables, as one."""
+        return CounterAggregation(self)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody whose deltas do not add up to 0."""

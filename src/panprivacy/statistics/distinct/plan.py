@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel, deviations
-from panprivacy.statistics.plan import UserStates, cells_of
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.tables.addressing import Addressing, Levelled
 from panprivacy.tables.cells.bits import BitCells
 from panprivacy.tables.cells.protocol import Deltas
@@ -25,7 +26,6 @@ from panprivacy.tables.hashing import KEY_BYTES
 from panprivacy.tables.planning.bits import best_splits
 from panprivacy.tables.planning.regret import WORST_ERROR, Designs, grid
 from panprivacy.tables.planning.request import Request, Split
-from panprivacy.tables.slices import Slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,10 @@ class LevelledPlan(CountPlan):
         """Cells of all levels."""
         return self.levels * self.cells_per_level
 
-    def sliced(self, slice_: Slice) -> Self:
-        """The plan of as many cells of each level as a slice has."""
-        return self._with_cells(slice_, cells_per_level=cells_of(slice_, self.cells_per_level))
+    @property
+    def slicing(self) -> Slicing:
+        """The slices of each level."""
+        return Slicing(self, self.cells, self.levels, field="cells_per_level", per_run=True)
 
     @property
     def groups(self) -> int:

@@ -13,11 +13,13 @@ from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import positive_fraction
 from panprivacy.privacy.guarantee import Budget, Guarantee, PrivacyLoss
+from panprivacy.statistics.abilities import searched_law
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.catalogue import StatisticType, kinds
 from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Field, Sizes
+from panprivacy.statistics.slicing import table_of
 from panprivacy.tables.cells.protocol import Cells
 from panprivacy.tables.planning.request import Request
 from panprivacy.tables.slices import Slice
@@ -136,7 +138,7 @@ def describe(header: Header) -> Description:
         plan: Plan = sizes.planned(asked)
         ledger = positive_fraction(ledger=_text(public, "ledger"))
         slice_ = _slice(public)
-        cells = plan.cells_in(slice_)
+        cells = table_of(plan, slice_)
     except PlanError:
         raise InputError(DAMAGED) from None
     described = Description(
@@ -163,7 +165,7 @@ def _check(described: Description, cells: Cells, header: Header) -> None:
         plan.request,
         plan.split.budget,
         described.ledger,
-        plan.searched_law,
+        searched_law(plan),
         described.slice_,
     )
     told = header.public() | {"version": VERSION}

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from panprivacy._version import VERSION
 from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
+from panprivacy.statistics.abilities import Drawable
 from panprivacy.statistics.explain.description import Description
 from panprivacy.statistics.explain.document import PRIORS, ledgers, promised, so_far
 from panprivacy.statistics.explain.reading import StateRun
@@ -198,7 +199,8 @@ def _facts(described: Description) -> dict[str, str]:
     for entry, value in described.settled():
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"
-    levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
+    groups = plan.drawing.groups if isinstance(plan, Drawable) else 1
+    levels = f" in {groups:,} levels" if groups > 1 else ""
     slice_ = described.slice_
     held = "" if slice_ is None else f"; this is slice {slice_}, for the users of one shard"
     facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}{held}"

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from panprivacy.statistics.deltas import refuse_beyond
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
-from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import Soft, SoftPlan
 from panprivacy.statistics.soft.sloped_plans import Slope, SlopedPlan

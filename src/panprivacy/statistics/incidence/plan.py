@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.aggregation import Aggregation
 from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.drawing import Drawing, UserStates, most_made_up
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
 from panprivacy.statistics.incidence.release import UserPopulation, check_askable
-from panprivacy.statistics.plan import MOST_MADE_UP, Plan
+from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.tables.cells.difference_sets import DifferenceSet
 from panprivacy.tables.cells.law import Law, hit_and_miss
 from panprivacy.tables.cells.modular import ModularCells
@@ -163,37 +166,19 @@ class IncidencePlan(Plan):
         return whole.answer(np.array(given.counts), given.confidence).reach()
 
     @property
-    def reads_separately(self) -> bool:  # type: ignore[override]
-        """Whether tables are read separately: for hashed users, whose number a spectrum shows."""
-        return self.universe is None
+    def slicing(self) -> Slicing:
+        """The slices of its counters."""
+        return Slicing(self, self.cells)
 
-    def joint_reading(
-        self, query: IncidenceQuery, epoch: int, tables: int
-    ) -> NamedReading | HistogramReading:
-        """Return the reading of counts of several tables of disjoint users."""
-        reading, model = self.reading(query, epoch), self.model(epoch)
-        if isinstance(model, StateModel):
-            several = replace(reading, model=replace(model, tables=tables))
-            if isinstance(several, NamedReading) and not several.fits():
-                raise PlanError(_TOO_MANY)
-            return several
-        read = self.states, self.universe, self.cells
-        epsilon = self.split.budget.release
-        shared = SharedModels(model, tables)
-        return HistogramReading(UserPopulation(*read), shared, self.linear(query), epsilon)
+    @property
+    def aggregation(self) -> IncidenceAggregation:
+        """The contributions of several tables, as one."""
+        return IncidenceAggregation(self)
 
-    def summed(
-        self, query: IncidenceQuery, epoch: int, tables: int
-    ) -> NamedReading | HistogramReading:
-        """Return the reading of the sum of tables of one key: each adds its noise."""
-        return self.reading(query, tables * (epoch + 1) - 1)
-
-    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """Return the ratio of the error of an entry to that of one table of all users."""
-        if form == "sums":
-            return math.sqrt(tables)
-        before, after = (self.entry(one).spread for one in (epoch, tables * (epoch + 1) - 1))
-        return math.sqrt(after / before)
+    @property
+    def drawing(self) -> IncidenceDrawing:
+        """The made-up users of a picture, and the state that each residue stands for."""
+        return IncidenceDrawing(self)
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """Return the names of the queries; a complete histogram has one for each state."""
@@ -203,10 +188,6 @@ class IncidencePlan(Plan):
         """Return the queries, or each state of a complete histogram."""
         asked = tuple(one.name for one in self.linear(query))
         return asked or UserPopulation(self.states, self.universe, self.cells).names()
-
-    def single(self, query: IncidenceQuery) -> bool:
-        """Whether one thing is asked; the whole histogram has an answer for each state."""
-        return len(self.linear(query)) == 1
 
     @property
     def largest(self) -> float:
@@ -239,18 +220,80 @@ class IncidencePlan(Plan):
         model = SharedModel(self.law, self.request.intrusions, self.cells)
         return model.spectrum.is_readable(load, noise_variance(2, self.split.budget))
 
-    def picture_values(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The state that each residue stands for."""
-        return self.states.values()[cells]
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> NDArray[np.int64]:
+class IncidenceAggregation(Aggregation):
+    """The contributions of several tables of counters.
+
+    Args:
+        plan: of each table.
+    """
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: IncidencePlan) -> None:
+        super().__init__(plan)
+        self.plan = plan
+
+    @property
+    def separate(self) -> bool:
+        """Whether tables are read separately: for hashed users, whose number a spectrum shows."""
+        return self.plan.universe is None
+
+    def of_sums(
+        self, query: IncidenceQuery, epoch: int, tables: int
+    ) -> NamedReading | HistogramReading:
+        """Return the reading of counts of several tables of disjoint users."""
+        plan = self.plan
+        reading, model = plan.reading(query, epoch), plan.model(epoch)
+        if isinstance(model, StateModel):
+            several = replace(reading, model=replace(model, tables=tables))
+            if isinstance(several, NamedReading) and not several.fits():
+                raise PlanError(_TOO_MANY)
+            return several
+        read = plan.states, plan.universe, plan.cells
+        epsilon = plan.split.budget.release
+        shared = SharedModels(model, tables)
+        return HistogramReading(UserPopulation(*read), shared, plan.linear(query), epsilon)
+
+    def of_cells(
+        self, query: IncidenceQuery, epoch: int, tables: int
+    ) -> NamedReading | HistogramReading:
+        """Return the reading of the sum of tables of one key: each adds its noise."""
+        return self.plan.reading(query, tables * (epoch + 1) - 1)
+
+    def error(self, form: Form, epoch: int, tables: int) -> float:
+        """Return the ratio of the error of an entry to that of one table of all users."""
+        if form == "sums":
+            return math.sqrt(tables)
+        epochs = epoch, tables * (epoch + 1) - 1
+        before, after = (self.plan.entry(one).spread for one in epochs)
+        return math.sqrt(after / before)
+
+
+class IncidenceDrawing(Drawing):
+    """The picture of a histogram.
+
+    Args:
+        plan: of the statistic.
+    """
+
+    __slots__ = ("_plan",)
+
+    def __init__(self, plan: IncidencePlan) -> None:
+        self._plan = plan
+
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """Users in each state other than 0 of which the answers clearly say that there are some."""
-        users = _users_by_state(answers, self.bound, self.universe)
+        users = _users_by_state(answers, self._plan.bound, self._plan.universe)
         counts = np.array(list(users.values()))
-        most = min(self.universe or MOST_MADE_UP, MOST_MADE_UP)
+        most = most_made_up(self._plan.universe)
         if counts.sum() > most:
             counts *= most / counts.sum()
         return np.repeat(np.array(list(users), np.int64), counts.astype(np.int64))
+
+    def values(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the state that each residue stands for."""
+        return self._plan.states.values()[cells]
 
 
 @dataclass(frozen=True, slots=True)

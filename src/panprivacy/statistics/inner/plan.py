@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from panprivacy.statistics.additive_plans import AdditivePlan
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.tables.cells.additive import PairedCells
 from panprivacy.tables.decoders.intervals import Floats

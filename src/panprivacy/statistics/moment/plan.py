@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from panprivacy.statistics.additive_plans import AdditivePlan
-from panprivacy.statistics.count_plan import CountReading
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
+from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.release import Name
+from panprivacy.statistics.slicing import Slicing
 from panprivacy.tables.addressing import Independent
 from panprivacy.tables.cells.additive import AdditiveCells
 from panprivacy.tables.decoders.quadratic import SquaresModel, SumModel
@@ -70,20 +70,12 @@ class MomentPlan(AdditivePlan):
         """Return the addressing of a user's cell and sign; one cell if nothing is squared."""
         return Independent(1, key) if self.order == 1 else AdditivePlan.address(self, key)
 
-    def sliced(self, slice_: Slice) -> Self:
-        """The plan of a slice; one cell cannot be divided, so each shard has one."""
-        return self if self.order == 1 else AdditivePlan.sliced(self, slice_)
-
-    def reading_of_slices(self, query: object, epoch: int, slices: int) -> CountReading:
-        """Return the reading of the sums of all slices; cells of one number each are added up."""
-        if self.order == 1:
-            return self.joint_reading(query, epoch, slices)
-        return self.reading(query, epoch)
-
     @property
-    def publishes_cells(self) -> bool:  # type: ignore[override]
-        """A sum of states is one number."""
-        return self.order == 2 and not self.clip
+    def slicing(self) -> Slicing:
+        """The slices of its cells; one cell cannot be divided, so each shard has one."""
+        if self.order == 1:
+            return SumSlicing(self, self.cells)
+        return Slicing(self, self.cells, publishes_cells=not self.clip)
 
     def model(self, epoch: int) -> SumModel | SquaresModel:
         """Return the estimate model of numbers released after `epoch` announced intrusions."""
@@ -100,3 +92,18 @@ class MomentPlan(AdditivePlan):
         """Return the synthetic population of an answer: how many users, each in a middle state."""
         state = max(self.bound // 2, 1)
         return max(answer, 0.0) / state**self.order, state
+
+
+@dataclass(frozen=True, slots=True)
+class SumSlicing(Slicing):
+    """The slices of one cell: each is as large as the table, and their numbers are added up."""
+
+    plan: MomentPlan
+
+    def share(self, slice_: Slice) -> int:  # noqa: ARG002
+        """Return the number of cells of a slice: all there are."""
+        return self.cells
+
+    def reading(self, query: object, epoch: int, slices: int) -> Reading:
+        """Return the reading of the sums of all slices: of several tables, each with its noise."""
+        return self.plan.aggregation.of_sums(query, epoch, slices)

@@ -7,18 +7,17 @@ those that have left.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
-import numpy as np
-
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.arguments import Arguments
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.records import Sizes, Whole, integer
-from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.release import Name
 from panprivacy.statistics.running.cases import COUNT_TRIALS, COUNT_WALKS
 from panprivacy.statistics.running.stepwise.event_plan import (
     MOST_STEPS,
@@ -78,14 +77,14 @@ class RunningPlan(EventPlan):
         return Nodes(self.tree)
 
     @property
-    def crash(self) -> Fraction:
-        """Once for the noise that both branches share, and once for an event that is sent again."""
-        return 2 * self.request.epsilon
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee for each event.
 
-    @property
-    def crash_again(self) -> Fraction:
-        """Once for an event that is sent again: shared noise leaves on one branch only."""
-        return self.request.epsilon
+        A crash costs once for the noise that both branches share, and once for an event that is
+        sent again; a further crash costs only the latter, as shared noise leaves on one branch.
+        """
+        epsilon = self.request.epsilon
+        return guarantee_of(self, crash=2 * epsilon, crash_again=epsilon)
 
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""
@@ -133,10 +132,6 @@ class RunningPlan(EventPlan):
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of all deltas."""
         return float(states.sum())
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:  # noqa: ARG002
-        """Nobody: it tells of no user."""
-        return np.zeros(0, np.int64)
 
 
 class RunningSizes(Sizes, frozen=True, tag="running-count"):

@@ -18,12 +18,13 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users
 from panprivacy.ground.validation import MOST_BYTES
-from panprivacy.privacy.guarantee import exp_bounds, log_above, randomised_response
+from panprivacy.privacy.guarantee import Guarantee, exp_bounds, log_above, randomised_response
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.statistics.entry import CatalogueEntry
+from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.records import Sizes, Whole, integer, users
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.running.cases import DISTINCT_TRIALS, DISTINCT_WALKS
@@ -85,11 +86,16 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
         return CountedBits(self.bits, self.levels, Nodes(self.tree))
 
     @property
-    def crash(self) -> Fraction:
-        """The other branch tells what the bit was, or what is drawn when the event comes again."""
-        if not self.request.intrusions:
-            return 2 * self.sum_epsilon
-        return 2 * (2 * self.sum_epsilon + self.bit_epsilon)
+    def guarantee(self) -> Guarantee:
+        """The guarantee for each event.
+
+        After a crash the other branch tells what the bit was, or what is drawn when the event comes
+        again.
+        """
+        told = self.sum_epsilon
+        if self.request.intrusions:
+            told += self.sum_epsilon + self.bit_epsilon
+        return guarantee_of(self, crash=2 * told)
 
     def model(self, epoch: int) -> LevelModel:
         """Return the model of numbers of ones at the worst step after announced intrusions."""

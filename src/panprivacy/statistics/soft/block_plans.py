@@ -13,8 +13,9 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.notes import BELOW, ROOM
-from panprivacy.statistics.plan import UserStates, least_error
+from panprivacy.statistics.plan import least_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
 from panprivacy.tables.cells.difference_sets import DifferenceSet

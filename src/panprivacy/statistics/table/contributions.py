@@ -9,7 +9,7 @@ from panprivacy.errors import PlanError
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.contribution import ID_BYTES, ContributionPart, ContributionSummary, Form
 from panprivacy.statistics.internals import Contributions
-from panprivacy.statistics.plan import Reading
+from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.table.releasing import TableReleasing
 
 
@@ -34,9 +34,9 @@ class TableContributions(Contributions):
         query, epoch = self._releasing.query(asked), memory.announced
         memory.check_steps()
         if memory.slice is None:
-            memory.plan.merged(form, query, epoch, 2)
+            memory.plan.aggregation.reading(form, query, epoch, 2)
         elif form == "sums":
-            memory.plan.reading_of_slices(query, epoch, memory.slice.shards)
+            memory.plan.slicing.reading(query, epoch, memory.slice.shards)
         else:
             message = "the cells of slices are of different users: contribute sums"
             raise PlanError(message)

@@ -14,11 +14,13 @@ from panprivacy.ground.validation import whole_number
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Account, Ledger
 from panprivacy.privacy.noise import wipe
+from panprivacy.statistics.abilities import searched_law
 from panprivacy.statistics.deltas import concatenated_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.internals import Memory
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Sizes
+from panprivacy.statistics.slicing import address_of, table_of
 from panprivacy.statistics.state import State
 from panprivacy.tables.addressing import Addressing, CellBatch
 from panprivacy.tables.cells.protocol import Deltas, Table
@@ -90,11 +92,11 @@ class TableMemory(Memory, Generic[P]):
         """Draw a key and a table; earlier ones, which counted nothing, are wiped."""
         if key is None:
             key = self.coins.key(plan.key_bytes) if plan.key_bytes else b""
-        cells = plan.cells_in(self.slice)
+        cells = table_of(plan, self.slice)
         newborn = State(key, [cells.initial(self.coins)])
         self.forget()
         self.sizes, self.plan, self.cells, self.kept = sizes, plan, cells, newborn
-        self.addressing = plan.address_in(self.slice, key)
+        self.addressing = address_of(plan, self.slice, key)
 
     @property
     def now(self) -> State:
@@ -224,7 +226,7 @@ class TableMemory(Memory, Generic[P]):
             wipe(*later.arrays)
             raise
         self.forget()
-        self.kept, self.addressing = later, self.plan.address_in(self.slice, later.key)
+        self.kept, self.addressing = later, address_of(self.plan, self.slice, later.key)
 
     def catch_up(self, state: State, announced: int) -> None:
         """Re-randomise an earlier state as often as intrusions were announced since."""
@@ -265,7 +267,7 @@ class TableMemory(Memory, Generic[P]):
         state, asked = self.now, self.plan.request
         budget, total = self.plan.split.budget, self.ledger.total
         text = public_text(
-            self.name, self.sizes, asked, budget, total, self.plan.searched_law, self.slice
+            self.name, self.sizes, asked, budget, total, searched_law(self.plan), self.slice
         )
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
 

@@ -14,7 +14,8 @@ from panprivacy.ground.validation import proportion
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.internals import Releasing
-from panprivacy.statistics.plan import Plan, Reading
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.records import Query
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.table.memory import TableMemory

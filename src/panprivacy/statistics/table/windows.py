@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.abilities import Ranging, UserCounting
 from panprivacy.statistics.internals import LearningWindows
 from panprivacy.statistics.records import Query
 from panprivacy.statistics.release import Name, Release
@@ -63,20 +64,22 @@ class TableWindows(LearningWindows):
         self, answers: Mapping[Name, Release | None], states: StateRange | None = None
     ) -> tuple[LearnedRange, ...]:
         """Return the ranges to plan for after its answer; unchanged if that is lost."""
-        plan: Any = self._memory.plan
+        plan = self._memory.plan
         answer, reached = next(filter(None, answers.values()), None), self.reached(answers)
         users = None
-        if answer is not None and "expected" in self._memory.sizes.learned:
+        learns_users = "expected" in self._memory.sizes.learned
+        if answer is not None and learns_users and isinstance(plan, UserCounting):
             users = plan.synthetic_users(answer.low)[0], plan.synthetic_users(answer.high)[0]
         seen = Evidence(users, states if reached is None else reached)
         return tuple(expected.after(seen) for expected in self.expects)
 
     def reached(self, answers: Mapping[Name, Release | None]) -> StateRange | None:
         """Return how far from 0 states reach; None if no answer says."""
-        reach: StateRange | None = self._memory.plan.reached(answers, self._memory.announced)
-        return reach
+        plan = self._memory.plan
+        return plan.reached(answers, self._memory.announced) if isinstance(plan, Ranging) else None
 
     def shows_range(self, **asked: Any) -> bool:
         """Return whether the answers to this say how far states reach."""
         query = self._query.read(self._memory.name, asked)
-        return bool(self._memory.plan.shows_range(query))
+        plan = self._memory.plan
+        return plan.shows_range(query) if isinstance(plan, Ranging) else False

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import IN_PART
 from panprivacy.statistics.soft.scored_plans import ScoredPlan, promising, scored_split

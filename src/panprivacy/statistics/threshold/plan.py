@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from panprivacy.statistics.count_plan import CountPlan
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.soft.block_plans import IN_PART, Soft, SoftPlan, best_plan
 from panprivacy.statistics.soft.scored_plans import Rise, ScoredPlan, Tents, best_tents

@@ -13,7 +13,6 @@ from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import integer
 from panprivacy.tables.cells.protocol import Deltas
 from panprivacy.tables.planning.request import Request, Split
-from panprivacy.tables.slices import Slice
 
 MOST_STEPS = 1_000_000_000
 MOST_BOUND = 1 << 20
@@ -66,7 +65,8 @@ class EventPlan(Plan):
             f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
         )
 
-    def sliced(self, slice_: Slice) -> NoReturn:  # noqa: ARG002
+    @property
+    def slicing(self) -> NoReturn:
         """Refuse: a running count has no slices, as each step adds its own output noise."""
         message = "a running count cannot be divided among shards: count it on one machine"
         raise PlanError(message)

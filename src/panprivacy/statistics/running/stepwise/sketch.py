@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from panprivacy.errors import PlanError
+from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.running.stepwise.counted import CountedSums
 from panprivacy.statistics.running.stepwise.event_plan import EventPlan
 from panprivacy.statistics.running.stepwise.nodes import Nodes
@@ -111,9 +113,12 @@ class SketchPlan(EventPlan, CountPlan):
         return CroppedCells(self.cells, self.bound / self.spent.cells, self.corners, unit)
 
     @property
-    def crash(self) -> Fraction:
-        """The sums of the other branch: they meet a cell that holds as much more."""
-        return self.spent.sums
+    def guarantee(self) -> Guarantee:
+        """The guarantee for each event.
+
+        A crash costs the sums of the other branch: they meet a cell that holds as much more.
+        """
+        return guarantee_of(self, crash=self.spent.sums)
 
     @property
     def tree(self) -> Tree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections import Counter
 from pathlib import Path
@@ -78,3 +79,29 @@ def files_of(module):
 def _least_deep(name):
     """The folders that lead to the least deep one of this name."""
     return list(min((one[: one.index(name) + 1] for one in modules() if name in one[:-1]), key=len))
+
+
+@functools.cache
+def sizes():
+    """How many methods each class has, and how many lines each function without its docstring."""
+    methods, lines = {}, {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        _measure(ast.parse(path.read_text()), module, methods, lines)
+    return methods, lines
+
+
+def _measure(node, name, methods, lines):
+    """Add the sizes of what is defined in a class, a function or a module."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.ClassDef):
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            methods[f"{name}.{one.name}"] = sum(isinstance(each, functions) for each in one.body)
+            _measure(one, f"{name}.{one.name}", methods, lines)
+        elif isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = one.body[1:] if ast.get_docstring(one) is not None else one.body
+            first = body[0].lineno if body else one.end_lineno + 1
+            lines[f"{name}.{one.name}"] = one.end_lineno - first + 1
+            _measure(one, f"{name}.{one.name}", methods, lines)
+        else:
+            _measure(one, name, methods, lines)

@@ -143,7 +143,9 @@ def test_some_states_stray_as_far_as_named_counts_state(name):
         worst = 0.0
         for state in range(law.modulus):
             counted, chances = histograms(law, (state,))
-            values = counted @ model.scores(question) / (law.hit() - law.miss())
+            values = (
+                counted @ model.scores(question) / (law.hit_and_miss()[0] - law.hit_and_miss()[1])
+            )
             _, variance = moments(values, chances)
             stated = variance_at(model.named(question, 0, 0.0), truth_of(question, (state,)))
             worst = max(worst, variance / stated if stated > 1e-12 else 0.0)
@@ -251,7 +253,9 @@ def test_an_interval_holds_the_estimate_and_grows_with_confidence(
     law, universe = LAWS[name], math.ceil(cells * larger)
     model = model_of(law, cells, universe=universe)
     question = questions_of(law)[1]
-    count = round(cells * (law.miss() + share * (law.hit() - law.miss())))
+    count = round(
+        cells * (law.hit_and_miss()[1] + share * (law.hit_and_miss()[0] - law.hit_and_miss()[1]))
+    )
     estimates = model.named(question, count, noise)
     low, high = estimates.intervals(confidence, float(universe))
     lower, higher = estimates.intervals((1 + confidence) / 2, float(universe))
@@ -271,7 +275,9 @@ def test_an_interval_ends_a_step_beyond_where_the_estimate_becomes_surprising(
 ):
     law, cells = LAWS[name], 10**6
     model = model_of(law, cells, universe=math.ceil(cells * larger))
-    count = round(cells * (law.miss() + share * (law.hit() - law.miss())))
+    count = round(
+        cells * (law.hit_and_miss()[1] + share * (law.hit_and_miss()[0] - law.hit_and_miss()[1]))
+    )
     estimates = model.named(questions_of(law)[1], count, 0.0)
     quantile, step = noise_quantile(confidence, 0.0), estimates.step
     low, high = estimates.intervals(confidence, math.inf)

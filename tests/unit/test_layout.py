@@ -9,10 +9,24 @@ from __future__ import annotations
 import pytest
 
 from tests import layout
-from tests.layout import files_of, is_named_after, length, modules, names
+from tests.layout import files_of, is_named_after, length, modules, names, sizes
 
 EXCEPTIONS = {("version",): "a number"}
 """Modules without behaviour, and what they are."""
+
+MOST_METHODS = 25
+LARGE_CLASSES = {
+    "cluster.releaser.Releaser", "cluster.shard.ShardStream", "service.stream.Stream",
+    "service.web.protocol.GuardedProtocol",
+}  # fmt: skip
+"""Classes that are still larger; nothing is added here."""
+
+MOST_LINES = 40
+LONG_FUNCTIONS = {
+    "cli.run.run": "reads its options in the order in which they are refused",
+    "intake.sources.plain_lines._read": "a kernel: one pass over the bytes of a file",
+}
+"""Functions that are longer, and why."""
 
 
 @pytest.mark.parametrize(
@@ -52,3 +66,16 @@ def test_a_large_folder_has_a_file_for_each_module(monkeypatch):
     assert files_of(small) == ["tests/statistical/test_density.py"]
     monkeypatch.setattr(layout, "SITTING", length(small[:-1]) - 1)
     assert files_of(small) == []
+
+
+def test_no_class_has_too_many_methods():
+    methods, _ = sizes()
+    assert methods["statistics.plan.Plan"] > 10
+    large = {name for name, count in methods.items() if count > MOST_METHODS}
+    assert large == LARGE_CLASSES
+
+
+def test_no_function_is_too_long():
+    _, lines = sizes()
+    assert lines["cli.run.run"] > MOST_LINES
+    assert {name for name, count in lines.items() if count > MOST_LINES} == set(LONG_FUNCTIONS)

@@ -210,20 +210,10 @@ def run(
     if delta is None:
         specifications = [one.without_deltas() for one in specifications]
     covered = _covered(specifications, releases, every, window)
-    schedule = Schedule(
-        covered,
-        every,
-        window,
-        windows,
-        zone,
-        None if moves is None else positive_fraction(moves=moves),
-    )
+    moved = None if moves is None else positive_fraction(moves=moves)
+    schedule = Schedule(covered, every, window, windows, zone, moved)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
-    if contribution is not None:
-        contribution.check(schedule, shows_answers=demo or plot is not None)
-    if (demo or plot) and not (window is None and grouping is None):
-        message = "--demo and --plot are for one count of everything: leave out --window and --by"
-        raise PlanError(message)
+    _check_shows(contribution, schedule, grouping, demo=demo, plot=plot)
     level = proportion(confidence=confidence)
     make = partial(
         make_counting,
@@ -248,39 +238,76 @@ def run(
     _caution(counting)
     known = format == "combined" and user == _ADDRESS_FIELD
     addresses = _prefixes(prefix, ip, known=known)
-    columns = Columns(
-        None if user is None else Column(user, integers=numbered(counting), address=addresses),
-        None if delta is None else Column(delta, integers=True),
-        None if by is None else Column(by),
-        None if side is None else Column(side),
-    )
-    show, lost = _shows(publisher, as_json=json), False
+    columns = _columns(counting, user, delta, by, side, addresses)
+    show = _shows(publisher, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
-    with open_source(
-        *file,
-        columns=columns.wanted(),
-        format=format,
-        pattern=pattern,
-        delimiter=delimiter,
-        comment=comment,
-        skips=skips,
-    ) as source:
+    opened = partial(
+        open_source, format=format, pattern=pattern, delimiter=delimiter, comment=comment
+    )
+    with opened(*file, columns=columns.wanted(), skips=skips) as source:
         _check_clock(source, schedule)
-        looks = SignalledAnnouncements(source, publisher.counting, intrusions)
         intake = Intake(columns, nulls, demonstration)
-        with Interruption(source) as interruption, looks:
-            for printed in publish(source, intake, publisher, looks.take):
-                show(printed)
-                if picture is not None:
-                    picture.add(printed)
-                lost = lost or bool(printed.answers.lost)
+        with Interruption(source) as interruption:
+            lost = _show_all(source, intake, publisher, intrusions, show, picture)
     if skips is not None:
         sys.stderr.write(f"panprivacy: {skips}\n")
     if picture is not None:
         picture.draw()
     interruption.end()
     raise typer.Exit(int(lost))
+
+
+def _check_shows(
+    contribution: ContributionFile | None,
+    schedule: Schedule,
+    grouping: Grouping | None,
+    *,
+    demo: bool,
+    plot: Path | None,
+) -> None:
+    """Check that a contribution, a demonstration and a picture go with the rest."""
+    if contribution is not None:
+        contribution.check(schedule, shows_answers=demo or plot is not None)
+    if (demo or plot) and not (schedule.window is None and grouping is None):
+        message = "--demo and --plot are for one count of everything: leave out --window and --by"
+        raise PlanError(message)
+
+
+def _columns(
+    counting: Counting,
+    user: str | None,
+    delta: str | None,
+    by: str | None,
+    side: str | None,
+    addresses: Prefixes | None,
+) -> Columns:
+    """Return the columns that are read from each row."""
+    return Columns(
+        None if user is None else Column(user, integers=numbered(counting), address=addresses),
+        None if delta is None else Column(delta, integers=True),
+        None if by is None else Column(by),
+        None if side is None else Column(side),
+    )
+
+
+def _show_all(
+    source: Source,
+    intake: Intake,
+    publisher: AnswerPublisher,
+    intrusions: int,
+    show: Callable[[Printed], None],
+    picture: Picture | None,
+) -> bool:
+    """Count a source and show its answers as they come; return whether one of them is lost."""
+    lost = False
+    with SignalledAnnouncements(source, publisher.counting, intrusions) as looks:
+        for printed in publish(source, intake, publisher, looks.take):
+            show(printed)
+            if picture is not None:
+                picture.add(printed)
+            lost = lost or bool(printed.answers.lost)
+    return lost
 
 
 def _publisher(

@@ -93,6 +93,7 @@ class Broker:
         self._latest: dict[Queue, int] = {}
         self._readers: dict[Queue, _Consumer] = {}
         self._connection = BrokerConnection(servers, credentials, patience, self._forget)
+        self._directory = _Directory(self._connection)
 
     def wait(self) -> None:
         """Wait for a broker that has JetStream.
@@ -194,7 +195,9 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer, or refuses.
         """
-        self._connection.call(self._tell(checked(name), checked(stream), content)).result()
+        self._connection.call(
+            self._directory.tell(checked(name), checked(stream), content)
+        ).result()
 
     def directory_entry(self, name: str, stream: str) -> bytes | None:
         """Return the directory entry of a stream; None if the broker has none.
@@ -202,7 +205,7 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer.
         """
-        return self._connection.call(self._directory_entry(checked(name), checked(stream))).result()
+        return self._connection.call(self._directory.entry(checked(name), checked(stream))).result()
 
     def close(self) -> None:
         """Close the connection; may be called again."""
@@ -413,9 +416,20 @@ class Broker:
             name = await self._connection.jetstream.find_stream_name_by_subject(queue.subject)
             await self._connection.jetstream.delete_stream(name)
 
-    # The directory
 
-    async def _tell(self, name: str, stream: str, content: bytes) -> None:
+class _Directory:
+    """The directory of streams in the broker: the newest entry of each, in one JetStream stream.
+
+    Args:
+        connection: to the broker.
+    """
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: BrokerConnection) -> None:
+        self._connection = connection
+
+    async def tell(self, name: str, stream: str, content: bytes) -> None:
         await self._connection.ready()
         subject = f"{name}.directory.{stream}"
         try:
@@ -433,7 +447,7 @@ class Broker:
                 subject, content, timeout=self._connection.answer_seconds
             )
 
-    async def _directory_entry(self, name: str, stream: str) -> bytes | None:
+    async def entry(self, name: str, stream: str) -> bytes | None:
         await self._connection.ready()
         with suppress(NotFoundError):
             found = await self._connection.jetstream.get_last_msg(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -64,9 +65,8 @@ class ClusterEngine(Engine):
             counting = stream.make_counting(found.router(numbered=False).slice(0))
             countings[name], receptions[name] = counting, Reception(stream, counting)
             routers[name] = found.router(numbered=numbered(counting))
-        for each in self._queues.values():
-            for queue in each:
-                broker.open(queue)
+        for queue in itertools.chain.from_iterable(self._queues.values()):
+            broker.open(queue)
         gateway = Gateway(broker, config.cluster.name, receptions, routers)
         self._releasers = {
             name: Releaser(

@@ -31,6 +31,33 @@ from panprivacy.statistics.release import Answers
 PAID = "its line is in the ledger already, from before a restart or of another service"
 
 
+class LostAnswers:
+    """The log of the answers of a stream that are lost; another process may have paid for them.
+
+    Args:
+        stream: the name of the stream.
+    """
+
+    __slots__ = ("_stream", "_tells_paid")
+
+    def __init__(self, stream: str) -> None:
+        self._stream, self._tells_paid = stream, True
+
+    def settle(self, paid: bool) -> None:  # noqa: FBT001 - for the outbox
+        """Record whether a release was paid for, or another process had its line."""
+        if not paid:
+            self.tell(PAID)
+        elif not self._tells_paid:
+            self._tells_paid = True
+            JOURNAL.warning(Event.answers_again, stream=self._stream)
+
+    def tell(self, reason: str) -> None:
+        """Log that an answer is lost; if paid for before, only once until the next success."""
+        if reason != PAID or self._tells_paid:
+            JOURNAL.error(Event.answer_lost, stream=self._stream, reason=reason)
+        self._tells_paid = self._tells_paid and reason != PAID
+
+
 class Releases:
     """Makes the releases of one stream; for one thread at a time.
 
@@ -78,6 +105,7 @@ class Releases:
             if config.contribute is None
             else StreamContributions(folder, name, config.contribute)
         )
+        self._lost = LostAnswers(name)
         promise = config.promised(self.windowed.current.guarantee)
         self.payment, self._paid_before = Payment(name, store, promise), 0
         self.outbox = Outbox(
@@ -86,10 +114,10 @@ class Releases:
             self._room(),
             self._contributions,
             self._now,
-            self._note_settled,
+            self._lost.settle,
             durable=durable,
         )
-        self._looks_up_what_stands, self._tells_paid = False, True
+        self._looks_up_what_stands = False
         self._counts_since = self._last_moment = self.windowed.began
         self.completeness = Completeness(broken, self._counts_since)
         self._look_at_the_clock()
@@ -161,7 +189,7 @@ class Releases:
         number = self.number(counting)
         self.outbox.make_room()
         if not self._is_free(counting):
-            self._tell_lost(PAID)
+            self._lost.tell(PAID)
             raise BudgetError(PAID)
         now, place = self._now(), counting.releases + 1
         answers = self._next_answers(counting)
@@ -188,7 +216,7 @@ class Releases:
             try:
                 self.outbox.put(one)
             except PanPrivacyError as error:
-                self._tell_lost(str(error))
+                self._lost.tell(str(error))
 
     def _look_at_the_clock(self) -> None:
         """Stay in the current window; it is incomplete if the clock is before its start."""
@@ -229,7 +257,7 @@ class Releases:
             raise
         except Exception as error:  # noqa: BLE001 - the window has ended; its text may show counts
             reason = f"failed with {type(error).__name__}"
-        self._tell_lost(reason)
+        self._lost.tell(reason)
         return None
 
     def _lines(self, counting: Counting, number: int, place: int) -> list[Entry]:
@@ -277,20 +305,6 @@ class Releases:
     def _was_counted_before(self) -> bool:
         """Whether this window began before this process counted: another may have counted it."""
         return self.windowed.began < self._counts_since
-
-    def _note_settled(self, paid: bool) -> None:  # noqa: FBT001 - for the outbox
-        """Record whether a release was paid for, or another process had its line."""
-        if not paid:
-            self._tell_lost(PAID)
-        elif not self._tells_paid:
-            self._tells_paid = True
-            JOURNAL.warning(Event.answers_again, stream=self._name)
-
-    def _tell_lost(self, reason: str) -> None:
-        """Log that an answer is lost; if paid for before, only once until the next success."""
-        if reason != PAID or self._tells_paid:
-            JOURNAL.error(Event.answer_lost, stream=self._name, reason=reason)
-        self._tells_paid = self._tells_paid and reason != PAID
 
     def _room(self) -> PendingSlot:
         """Return the room of a release in the state."""

@@ -123,7 +123,7 @@ class CalibratedDistinctPlan(CountPlan):
 
     def model(self, epoch: int) -> NonzeroModel:
         """Return the model of a noisy count; each redraw of the noise shrinks the signal."""
-        hit, others = self.law.hit(), self.modulus - 1
+        (hit, _), others = self.law.hit_and_miss(), self.modulus - 1
         stays = 1 / self.modulus + (1 - 1 / self.modulus) * (hit - (1 - hit) / others) ** (
             epoch + 1
         )

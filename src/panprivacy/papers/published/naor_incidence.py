@@ -202,6 +202,39 @@ class PrimeReleasing(JoinedReleasing[int, Incidence]):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the tables of all primes have in common.
+
+    Args:
+        epsilon: of each.
+        releases: of each.
+        budget: the share of each.
+        ledger: of all.
+        coins: of all.
+    """
+
+    epsilon: Fraction
+    releases: int
+    budget: Budget
+    ledger: Ledger
+    coins: Coins | None
+
+    def table(self, sizes: IncidenceSizes) -> Incidence:
+        """Return the table of one prime."""
+        return Incidence(
+            bound=sizes.highest,
+            universe=sizes.universe,
+            cells=sizes.cells,
+            law=sizes.law,
+            epsilon=self.epsilon,
+            releases=self.releases,
+            budget=self.budget,
+            ledger=self.ledger,
+            coins=self.coins,
+        )
+
+
 class PrimeIncidence(Together[int, Incidence]):
     """The number of users in each state, from counters of each user modulo L primes.
 
@@ -279,21 +312,8 @@ class PrimeIncidence(Together[int, Incidence]):
             one.planned(request(asked.epsilon / count, asked.releases, 0, share))
         common = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         common.check(asked.epsilon)
-        tables = {
-            prime: Incidence(
-                bound=one.highest,
-                universe=one.universe,
-                cells=one.cells,
-                law=one.law,
-                epsilon=asked.epsilon / count,
-                releases=asked.releases,
-                budget=share,
-                ledger=common,
-                coins=coins,
-            )
-            for prime, one in sizes.items()
-        }
-        super().__init__(tables)
+        shared = _Shared(asked.epsilon / count, asked.releases, share, common, coins)
+        super().__init__({prime: shared.table(one) for prime, one in sizes.items()})
         joined = self._joint
         self.internals = JoinedInternals(
             ResidueMemory(type(self).__name__, joined),

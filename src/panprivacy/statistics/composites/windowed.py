@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.statistics.composites.members import unless_lost
@@ -92,8 +92,8 @@ class Windowed(Resumable, Generic[S]):
             share a ledger or differ.
     """
 
-    __slots__ = ("_answers", "_clock", "_current", "_end", "_factory", "_front", "_grid",
-                 "_release", "_releases", "_resumed", "_start")  # fmt: skip
+    __slots__ = ("_answers", "_clock", "_current", "_end", "_grid", "_makes", "_release",
+                 "_releases", "_resumed", "_start")  # fmt: skip
 
     def __init__(
         self,
@@ -107,17 +107,19 @@ class Windowed(Resumable, Generic[S]):
     ) -> None:
         check_maker(factory, "lambda: DistinctCount(...)")
         self._grid = Grid(_seconds(every), zone)
-        self._factory, self._clock = factory, clock
+        self._clock = clock
         self._release = release or (lambda current: unless_lost(current, {}))
         self._answers = answers
         self._releases: list[Window] = []
         self._current = _made_by(factory)
         check_learns(self._current)
-        self._front = self._current.internals.memory.front
+        self._makes = _Maker(factory, self._current.internals.memory.front)
         self._current.internals.windows.expect(
             self._current.internals.windows.expects
         )  # with its own split of epsilon, as all others
-        self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
+        self._makes.another(
+            self._current
+        ).forget()  # whatever is wrong with the factory, it is now that it is told
         self._start = _checked(clock())
         self._end = self._grid.around(self._start)[1]
         self._resumed = False
@@ -150,7 +152,7 @@ class Windowed(Resumable, Generic[S]):
     @property
     def due(self) -> bool:
         """Whether `advance` would close the current window."""
-        return self._passed is not None
+        return self._grid.passed(self._start, self._end, self._clock()) is not None
 
     @property
     def releases(self) -> Windows:
@@ -191,7 +193,7 @@ class Windowed(Resumable, Generic[S]):
 
     def advance_once(self) -> None:
         """Close the first window that has passed, if one has."""
-        if passed := self._passed:
+        if passed := self._grid.passed(self._start, self._end, self._clock()):
             self._close(*passed)
 
     def announce_intrusion(self) -> None:
@@ -235,17 +237,15 @@ class Windowed(Resumable, Generic[S]):
         """
         return self._current.guarantee.over(windows).delta
 
-    @property
-    def _passed(self) -> tuple[float, float] | None:
-        return self._grid.passed(self._start, self._end, self._clock())
-
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""
         goes_on = (
             self._current.internals.windows.lasting
             and self._current.releases + 1 < self._current.internals.releasing.planned
         )
-        fresh = None if goes_on else self._fresh()  # if that fails, nothing has ended
+        fresh = (
+            None if goes_on else self._makes.another(self._current)
+        )  # if that fails, nothing has ended
         began = self._start
         complete = self._grid.around(began) == (began, end) and not self._resumed
         answer, expects = None, self._current.internals.windows.expects
@@ -285,7 +285,7 @@ class Windowed(Resumable, Generic[S]):
         of a state.
         """
         self.check_state(state, released=released, announced=announced)
-        start, ranges, inner = self._parts(state)
+        start, ranges, inner = _Saved.read(state, self._layout, self._grid)
         if ranges != self._current.internals.windows.expects:
             self._current.internals.windows.expect(ranges)
         self._current.resume(inner, released=released, announced=announced)
@@ -294,18 +294,18 @@ class Windowed(Resumable, Generic[S]):
             self._current.internals.windows.lasting
             and self._current.releases == self._current.internals.releasing.planned
         ):
-            self._begin(self._fresh(), ())
+            self._begin(self._makes.another(self._current), ())
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, ranges, inner = self._parts(state)
+        _, ranges, inner = _Saved.read(state, self._layout, self._grid)
         if ranges == self._current.internals.windows.expects:
             self._current.internals.memory.check_state(
                 inner, released=released, announced=announced
             )
             return
         self._current.internals.windows.expect(())  # changes nothing, but only a new one can go on
-        fresh = self._fresh()
+        fresh = self._makes.another(self._current)
         try:
             _expect(fresh, ranges)
             fresh.internals.memory.check_state(inner, released=released, announced=announced)
@@ -318,19 +318,7 @@ class Windowed(Resumable, Generic[S]):
         Raises:
             InputError: as for `resume`.
         """
-        return _utc(self._parts(state)[0])
-
-    def _parts(self, state: bytes) -> tuple[float, tuple[LearnedRange, ...], bytes]:
-        """Return the start of a state's window, its expectations, and its statistic's state."""
-        own, (inner,) = self._layout.parts(state)
-        (start,) = _OWN.unpack_from(own)
-        if not 0 <= start <= _LAST_MOMENT - self._grid.every:
-            message = "the state is damaged: no window begins then"
-            raise InputError(message)
-        ranges = tuple(map(LearnedRange, _RANGE.iter_unpack(own[_OWN.size :])))
-        if not all(1 <= low <= high for low, high in ranges):
-            raise InputError(_DAMAGED)
-        return start, ranges, inner
+        return _utc(_Saved.read(state, self._layout, self._grid).start)
 
     @property
     def _layout(self) -> Container:
@@ -342,9 +330,58 @@ class Windowed(Resumable, Generic[S]):
     def __repr__(self) -> str:
         return f"<Windowed every={self._grid.every} s in {self._grid.zone} of {self._current!r}>"
 
-    def _fresh(self) -> S:
-        """A statistic for the next window, as private as the current one."""
-        fresh, current = self._factory(), self._current
+
+class _Saved(NamedTuple):
+    """The parts of an earlier state.
+
+    Args:
+        start: of its window.
+        ranges: what its statistic expects.
+        inner: the state of its statistic.
+    """
+
+    start: float
+    ranges: tuple[LearnedRange, ...]
+    inner: bytes
+
+    @classmethod
+    def read(cls, state: bytes, layout: Container, grid: Grid) -> _Saved:
+        """Return the parts of a state.
+
+        Raises:
+            InputError: it is damaged, or of another layout.
+        """
+        own, (inner,) = layout.parts(state)
+        (start,) = _OWN.unpack_from(own)
+        if not 0 <= start <= _LAST_MOMENT - grid.every:
+            message = "the state is damaged: no window begins then"
+            raise InputError(message)
+        ranges = tuple(map(LearnedRange, _RANGE.iter_unpack(own[_OWN.size :])))
+        if not all(1 <= low <= high for low, high in ranges):
+            raise InputError(_DAMAGED)
+        return cls(start, ranges, inner)
+
+
+class _Maker(Generic[S]):
+    """Makes the same statistic for each window.
+
+    Args:
+        factory: makes one.
+        front: the public parameters of each.
+    """
+
+    __slots__ = ("_factory", "_front")
+
+    def __init__(self, factory: Callable[[], S], front: bytes) -> None:
+        self._factory, self._front = factory, front
+
+    def another(self, current: S) -> S:
+        """Return a statistic for the next window, as private as the current one.
+
+        Raises:
+            PlanError: the factory made something else, or one that has counted.
+        """
+        fresh = self._factory()
         check_unused([fresh])
         if fresh.ledger is current.ledger:
             message = "each window needs a ledger of its own: let the factory make the ledger too"

@@ -84,7 +84,7 @@ class StateModel:
 
     def named(self, query: LinearQuery, count: int, noise_variance: float) -> Estimates:
         """The answer to a query from the noised sum of its scores."""
-        hit, miss, middle = self.law.hit(), self.law.miss(), self._middle(query)
+        (hit, miss), middle = self.law.hit_and_miss(), self._middle(query)
         contrast = hit - miss
         offset = miss * self.all_cells * float((query.scores - middle).sum())
         estimate = (count - offset) / contrast + middle * self.all_cells
@@ -94,7 +94,8 @@ class StateModel:
 
     def named_noise(self, noise_variance: float) -> float:
         """The output variance of a named answer, in cells."""
-        return noise_variance / (self.law.hit() - self.law.miss()) ** 2
+        hit, miss = self.law.hit_and_miss()
+        return noise_variance / (hit - miss) ** 2
 
     def histogram_noise(self, query: LinearQuery, noise_variance: float) -> float:
         """The output variance of an answer from the histogram, in cells."""
@@ -154,7 +155,7 @@ class StateModel:
 
     def _entry_variance(self) -> tuple[float, float]:
         """Return the variance that a cell adds to an entry, and its excess if it has that state."""
-        hit, miss = self.law.hit(), self.law.miss()
+        hit, miss = self.law.hit_and_miss()
         contrast = (hit - miss) ** 2
         elsewhere = miss * (1 - miss) / contrast
         return elsewhere, hit * (1 - hit) / contrast - elsewhere

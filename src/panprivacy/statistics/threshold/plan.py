@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -215,15 +216,7 @@ def soft_plan(
         return cells or min(universe, cells_within(memory, modulus))
 
     if request.intrusions > MOST_ANNOUNCED or (request.intrusions and below):
-        tents = -(-below // low) if below else 0
-        return best_tents(
-            lambda number, recipe, split: ScoredThresholdPlan(
-                threshold, bound, universe, number, request, split, below, recipe
-            ),
-            request,
-            Rise(low, 2 + tents, bound, -tents),
-            counters,
-        )
+        return _announced_plan(threshold, bound, universe, counters, request, below)
 
     def plain(*, room: bool) -> ThresholdPlan:
         return best_plan(
@@ -257,3 +250,24 @@ def soft_plan(
     if below is None:
         return search.nearly_free(MOST_COST * tight.absolute_error()) or wide
     return search.with_room(below)
+
+
+def _announced_plan(
+    threshold: int,
+    bound: int,
+    universe: int,
+    counters: Callable[[int], int],
+    request: Request,
+    below: int | None,
+) -> ScoredThresholdPlan:
+    """The plan of `soft_plan` whose counters are read by their scores, after more intrusions."""
+    low = threshold // 2
+    tents = -(-below // low) if below else 0
+    return best_tents(
+        lambda number, recipe, split: ScoredThresholdPlan(
+            threshold, bound, universe, number, request, split, below, recipe
+        ),
+        request,
+        Rise(low, 2 + tents, bound, -tents),
+        counters,
+    )

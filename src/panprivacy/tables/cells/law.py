@@ -235,16 +235,11 @@ class Law:
         high, low = int(self.weights.max()), int(self.weights.min())
         return _size_of_frequencies(modulus, size, high, low)
 
-    def hit(self) -> float:
-        """Return the probability that a cell of state 0 holds a member."""
-        return self.hit_and_miss()[0]
-
-    def miss(self) -> float:
-        """Return the average of that probability over all other states."""
-        return self.hit_and_miss()[1]
-
     def hit_and_miss(self) -> tuple[float, float]:
-        """Return both."""
+        """Return the probability that a cell of state 0 holds a member.
+
+        The second number is the average of that probability over all other states.
+        """
         members = self._set()
         hit = float(self.probabilities()[members].sum())
         return hit, (len(members) - hit) / (self.modulus - 1)

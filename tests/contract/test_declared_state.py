@@ -7,6 +7,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.privacy.coins import SystemCoins
+from panprivacy.statistics.slicing import table_of
 from panprivacy.statistics.state import State
 from panprivacy.testing import SeededCoins
 
@@ -90,7 +91,7 @@ def test_the_addressing_is_a_function_of_plan_and_key(case):
 def test_the_cells_are_those_of_the_plan(case):
     statistic = lives(case.make, case)(100)
     memory = statistic.internals.memory
-    assert differences(statistic.plan.cells_in(memory.slice), memory.cells) == set()
+    assert differences(table_of(statistic.plan, memory.slice), memory.cells) == set()
 
 
 def test_plan_key_and_addressing_never_change(case):

@@ -191,6 +191,22 @@ def test_the_bits_of_whole_numbers_are_those_of_their_slots(levels, cells_per_le
     assert np.flatnonzero(bits).tolist() == sorted({*slots_of(addressing, users).tolist()})
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@pytest.mark.parametrize(
+    ("levels", "cells_per_level"), [(1, 1), (1, 100), (3, 7), (48, 1), (48, 999)]
+)
+def test_the_bits_of_texts_are_those_of_their_slots(levels, cells_per_level, kind):
+    """Texts of all lengths up to 40, numbers among them, in a slice of a longer column."""
+    addressing = Levelled(levels, cells_per_level, a_key("texts"))
+    texts = ["x" * length for length in range(41)]
+    texts += [str(10**length + 7) for length in range(21)] + [str(-(3**n)) for n in range(40)]
+    column = pa.array(["before", *texts, "behind"]).cast(kind).slice(1, len(texts))
+    touched = np.zeros(-(-addressing.cells // 64), np.uint64)
+    addressing.mark(read_ids(column), touched)
+    bits = np.unpackbits(touched.view(np.uint8), bitorder="little")
+    assert np.flatnonzero(bits).tolist() == sorted({*slots_of(addressing, column).tolist()})
+
+
 @pytest.mark.parametrize("threads", [2, 3, 5])
 def test_threads_mark_what_one_thread_does_and_each_row_once(threads, monkeypatch):
     """The runs of rows begin and end within pieces, and between them."""

@@ -135,6 +135,20 @@ def test_strings_of_every_length_are_hashed_wherever_they_stand(length):
         assert hashes.tolist() == [reference_hash(string, key)]
 
 
+@pytest.mark.parametrize("length", range(1, 22))
+def test_numerals_of_every_length_are_numbers_wherever_they_stand(length):
+    """Up to eight digits, up to 16, and more are read in three ways; one wrong byte ends each."""
+    key, digits = a_key(length), b"918273645546372819019"[:length]
+    wrong = [digits[:at] + byte + digits[at + 1 :] for at in range(length) for byte in (b":", b"/")]
+    signed = [b"-" + digits, b"0" + digits, b"1" + (length - 1) * b"0", digits[:-1] + b"-"]
+    for string in [digits, *wrong, *signed]:
+        for behind in (b"", b"1", b"12345678"):
+            data = np.frombuffer(string + behind, np.uint8)
+            hashes = np.empty(1, np.uint64)
+            hash_byte_strings(np.array([0, len(string)]), data, *key_words(key), hashes)
+            assert hashes[0] == reference_hash(string, key), string
+
+
 def test_what_stands_around_a_string_does_not_matter():
     key = a_key("around")
     assert string_hashes([b"abc", b"ada", b"xyz"], key)[1] == string_hashes([b"ada"], key)[0]

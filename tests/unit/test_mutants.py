@@ -141,7 +141,7 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 CHANGING = {
     "Body", "ClusterRecord", "CounterState", "Cut", "EnumeratedCoins", "Pending", "PlannedCoins",
     "ShiftedCoins", "State", "StreamRecord", "_Attempt", "_Bracket", "_Consumer", "_Problem",
-    "_Run", "_Shard",
+    "_Run", "_Shard", "_Turn",
 }  # fmt: skip
 """States, coins of the audit, what is known of others, a search. The rest is public and shared."""
 

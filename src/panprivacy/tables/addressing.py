@@ -22,7 +22,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy import uint64
@@ -38,6 +38,7 @@ from panprivacy.tables.hashing import (
     fold,
     hash_abreast,
     hash_byte_strings,
+    hash_bytes,
     hash_word,
     key_words,
     multiply_high,
@@ -272,12 +273,14 @@ class Levelled(Addressing):
         """Accept the batch: every id has a cell."""
 
     def mark(self, batch: Sequence[Ids], touched: Bitmap) -> None:
-        """Set the bits of the cells of a checked batch; whole numbers need no slots for that."""
+        """Set the bits of the cells of a checked batch; a dictionary alone needs slots for that."""
         levels = self._last_level, self._cells_per_level, self._starts
         for ids in batch:
             if isinstance(ids, IntegerIds):
                 hashes = np.zeros(2 * ABREAST, np.uint64)
                 _hash_and_mark(ids.values, *self._key, *levels, hashes, touched)
+            elif isinstance(ids, ByteIds):
+                _hash_bytes_and_mark(ids.offsets, ids.data, *self._key, *levels, touched)
             else:
                 super().mark([ids], touched)
 
@@ -428,6 +431,30 @@ def _hash_and_mark(
     hashes[:] = uint64(0)
     for row in range(whole, values.size):
         _mark_hash(hash_word(uint64(values[row]), key_0, key_1), levels, touched)
+
+
+@kernel(
+    *(
+        f"void({read_only(offset)}, {read_only('uint8')}, {', '.join(4 * ['uint64'])}, "
+        "uint64[::1], uint64[::1])"
+        for offset in ("int32", "int64")
+    )
+)
+def _hash_bytes_and_mark(
+    offsets: NDArray[Any],
+    data: NDArray[np.uint8],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    starts: NDArray[np.uint64],
+    touched: Bitmap,
+) -> None:
+    """Set the bit of the cell of each byte string, without storing the hashes."""
+    levels = last_level, per_level, starts
+    for row in range(offsets.size - 1):
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        _mark_hash(scalar(hash_bytes(data, start, end, key_0, key_1)), levels, touched)
 
 
 @inlined

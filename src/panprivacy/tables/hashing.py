@@ -28,6 +28,8 @@ ABREAST = 16
 _SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
 _SECRET_1 = np.uint64(0x8BB84B93962EACC9)
 _EIGHT = np.int64(8)
+_WORD = np.uint64(8)
+"""Bytes of a word."""
 
 
 def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
@@ -63,28 +65,11 @@ def hash_abreast(source: np.uint64, key_0: np.uint64, key_1: np.uint64, target: 
 
 @inlined
 def _short_word(data: NDArray[np.uint8], start: np.int64, length: np.int64) -> np.uint64:
-    """Return fewer than eight bytes as one word, little-endian."""
+    """Return up to eight bytes as one word, little-endian."""
     word = uint64(0)
     for at in range(length):
         word |= uint64(data[start + at]) << uint64(8 * at)
     return word
-
-
-@inlined
-def _hash_bytes(
-    data: NDArray[np.uint8], start: np.int64, length: np.int64, key_0: np.uint64, key_1: np.uint64
-) -> np.uint64:
-    """Return the hash of `data[start:start+length]`, by eight bytes; the last eight overlap."""
-    if length < _EIGHT:
-        last = _short_word(data, start, length)
-        state = key_0
-    else:
-        address = uint64(data.ctypes.data) + uint64(start)
-        state = key_0
-        for at in range(0, length - _EIGHT, _EIGHT):
-            state = fold(state ^ _load_word(address + uint64(at)), key_1 | uint64(1)) ^ key_0
-        last = _load_word(address + uint64(length - _EIGHT))
-    return hash_word(last ^ state, key_0 ^ (uint64(length) * _SECRET_1), key_1)
 
 
 _ZERO, _NINE, _TEN, _MINUS = uint64(ord("0")), uint64(9), uint64(10), uint64(ord("-"))
@@ -150,6 +135,60 @@ def decimal_word(
     return shortest, word
 
 
+@inlined
+def _eight_digits(word: np.uint64) -> np.uint64:
+    """Return the number that eight bytes write in decimal; bytes of 0 count as the digit 0.
+
+    Neighbours are added in pairs, then pairs, then fours: three products in place of eight.
+    """
+    pairs = (word & uint64(0x0F0F0F0F0F0F0F0F)) * uint64(10 * 2**8 + 1) >> uint64(8)
+    fours = (pairs & uint64(0x00FF00FF00FF00FF)) * uint64(100 * 2**16 + 1) >> uint64(16)
+    return (fours & uint64(0x0000FFFF0000FFFF)) * uint64(10_000 * 2**32 + 1) >> uint64(32)
+
+
+@inlined
+def hash_bytes(
+    data: NDArray[np.uint8], start: np.int64, end: np.int64, key_0: np.uint64, key_1: np.uint64
+) -> np.uint64:
+    """Return the hash of `data[start:end]`, by eight bytes; the last eight overlap.
+
+    It is that of a whole number if these bytes are its shortest decimal form. Up to 16 digits are
+    read as words; a sign, or more digits, are rare and take longer.
+    """
+    first_byte, length = uint64(start), uint64(end) - uint64(start)
+    address = uint64(data.ctypes.data) + first_byte
+    state = key_0
+    if length > _WORD:
+        first, last = _load_word(address), _load_word(address + (length - _WORD))
+        state = fold(state ^ first, key_1 | uint64(1)) ^ key_0
+        at = _WORD
+        while at + _WORD < length:
+            state = fold(state ^ _load_word(address + at), key_1 | uint64(1)) ^ key_0
+            at += _WORD
+        others = non_digits(first) | non_digits(last)
+    else:
+        used = ~uint64(0) >> (uint64(64) - uint64(8) * length) if length else uint64(0)
+        if first_byte + _WORD <= uint64(data.size):
+            first = _load_word(address) & used
+        else:
+            first = _short_word(data, start, np.int64(length))
+        last, others = first, non_digits(first | (_ZEROS & ~used))
+    leading, only_digits = first & uint64(0xFF), others & _TOP_HALVES == uint64(0)
+    if only_digits and uint64(0) < length <= uint64(16):
+        if leading != _ZERO or length == uint64(1):
+            if length > _WORD:
+                high = _eight_digits(first << (uint64(128) - uint64(8) * length))
+                word = high * uint64(10**8) + _eight_digits(last)
+            else:
+                word = _eight_digits(first << (uint64(64) - uint64(8) * length))
+            return hash_word(word, key_0, key_1)
+    elif uint64(0) < length <= _MOST_DIGITS and (only_digits or leading == _MINUS):
+        is_number, word = decimal_word(data, start, end)
+        if is_number:
+            return hash_word(word, key_0, key_1)
+    return hash_word(last ^ state, key_0 ^ (length * _SECRET_1), key_1)
+
+
 _KEY = "uint64, uint64"
 
 
@@ -175,20 +214,7 @@ def hash_byte_strings(
     key_1: np.uint64,
     hashes: NDArray[np.uint64],
 ) -> None:
-    """Write the hash of each string `data[offsets[row]:offsets[row+1]]` into `hashes`.
-
-    Those that begin as numbers do are looked at again, so that others take no longer for them.
-    """
-    numbers = 0
+    """Write the hash of each string `data[offsets[row]:offsets[row+1]]` into `hashes`."""
     for row in range(hashes.size):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        hashes[row] = _hash_bytes(data, start, end - start, key_0, key_1)
-        numbers += may_be_number(data, start, end)
-    if not numbers:
-        return
-    for row in range(hashes.size):
-        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if may_be_number(data, start, end):
-            is_number, word = decimal_word(data, start, end)
-            if is_number:
-                hashes[row] = hash_word(word, key_0, key_1)
+        hashes[row] = scalar(hash_bytes(data, start, end, key_0, key_1))

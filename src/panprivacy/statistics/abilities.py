@@ -105,7 +105,9 @@ class Overloaded(Protocol):
 
 def searched_law(planned: object) -> str:
     """Return the parameters of a law that was found by a search; empty for one from formulas."""
-    return planned.searched_law if isinstance(planned, Searched) else ""
+    # Each state asks this, and to ask a protocol takes longer than to make the rest of a header.
+    found: str = getattr(planned, "searched_law", "")
+    return found
 
 
 def caution(planned: object) -> str | None:

@@ -8,7 +8,6 @@ after any crash the same release is made, once.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ import pyrage
 
 from panprivacy.cluster.announcing import PATIENCE, Announcing, has_not_contributed, named
 from panprivacy.cluster.asking import Asking
+from panprivacy.cluster.cuts import Cuts
 from panprivacy.cluster.marks import WindowRelease
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
@@ -36,19 +36,16 @@ from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.outbox import settled
-from panprivacy.service.outgoing.payment import Payment, entries, new_payer
+from panprivacy.service.outgoing.payment import Payment, entries
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 from panprivacy.statistics.contribution import read_parts
-from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.merging import Merger
 
 _USUAL: Final = 15.0
 """Seconds after which a release that waits for a shard is reported."""
-_PROMPT: Final = 1.0
-"""Seconds after the end of a window within which its queues are normally marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +84,65 @@ class _Gathered:
         return unseal_with(self.sealed[shard], self._identity)
 
 
+class _Slices:
+    """The slices of one stream, read as one table.
+
+    Args:
+        name: the name of the stream.
+        config: the configuration of the stream.
+        router: the router of the shards.
+        plan: statistics as the shards count them.
+        clock: seconds since 1970 in UTC.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: StreamConfig,
+        router: Router,
+        plan: Counting,
+        clock: Callable[[], float],
+    ) -> None:
+        self._name, self._config, self._router = name, config, router
+        self._plan, self._clock = plan, clock
+
+    def merged(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
+        """Return the merged slices with output noise; those of absent shards have no users."""
+        contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
+        first = next(iter(contributions.values()), None)
+        announced = 0 if first is None else read_parts(first)[0].header.intrusions
+        for shard in absent:
+            contributions[shard] = self._of_nobody(shard, announced)
+        merger = Merger(list(contributions.values()))
+        answers = merger.release(self._config.confidence, SystemCoins())
+        complete = cut.complete and merger.complete and not absent
+        moment = Moment(
+            self._name,
+            utc(cut.window),
+            utc(max(cut.until, cut.window)),
+            cut.number,
+            complete,
+            utc(self._clock()),
+        )
+        rows = published(answers, self._plan, self._config.confidence, moment)
+        if not absent:
+            return rows
+        without = named(absent, self._router.shards)
+        note = f"not complete: without {without} and its users, so it is too small"
+        return [
+            replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
+        ]
+
+    def _of_nobody(self, shard: int, announced: int) -> bytes:
+        """Return the contribution of a shard without users."""
+        stand_in = self._config.make_counting(self._router.slice(shard))
+        for _ in range(announced):
+            stand_in.announce_intrusion()
+        contributed = stand_in.contribute()
+        stand_in.forget()
+        return contributed
+
+
 class Releaser:
     """Maker of the releases of one stream; thread-safe, but only one thread calls `advance`.
 
@@ -122,19 +178,17 @@ class Releaser:
     ) -> None:
         self.name, self.config = name, config
         self._file, self._store, self._router = record, store, router
-        self._mark, self._patience, self._broken, self._clock = mark, patience, broken, clock
-        self._grid = Grid(config.window_seconds, config.zone)
+        self._patience, self._clock = patience, clock
+        self._cuts = Cuts(name, config, record, router.shards, mark, broken=broken, clock=clock)
         self._plan = config.make_counting(router.slice(0))
+        self._slices = _Slices(name, config, router, self._plan, clock)
         self._payment = Payment(name, store, self._plan.guarantee)
         if self._own.paid:
             self._payment.check(bytes.fromhex(self._own.paid))
             self._payment.unpack(bytes.fromhex(self._own.paid))
-        self._since = self._whole_since = clock()
-        self._broken_last = broken()
         self._gathered: dict[tuple[float, int], _Gathered] = {}
         self._nobody = str(pyrage.x25519.Identity.generate().to_public())
         self._missing: frozenset[int] = frozenset()
-        self._through: Sequence[Position] = ()
         self._made = threading.Condition()
         self._asking = Asking(name, shards)
         self._announcing = Announcing(
@@ -159,7 +213,7 @@ class Releaser:
     @property
     def through(self) -> Sequence[Position]:
         """Positions of the last cut; empty if that was not made by this process."""
-        return self._through
+        return self._cuts.through
 
     @property
     def missing(self) -> frozenset[int]:
@@ -173,16 +227,15 @@ class Releaser:
 
     def begin(self) -> None:
         """Start the intake: a window that began before is incomplete."""
-        self._since = self._whole_since = self._clock()
+        self._cuts.begin()
 
     def mark_incomplete(self) -> None:
         """Mark the current window incomplete: some of its events were not counted."""
-        behind = math.nextafter(self._own.window, math.inf)
-        self._whole_since = max(self._whole_since, behind)
+        self._cuts.mark_incomplete()
 
     def deadline(self) -> float:
         """Return the time at which something is due, in seconds since 1970."""
-        return min(self._own.ends, self._scheduled())
+        return min(self._own.ends, self._cuts.scheduled())
 
     def announced(self) -> int:
         """Return the number of intrusions announced to the current window.
@@ -213,9 +266,9 @@ class Releaser:
             BrokerError: the queues cannot be marked; try again.
         """
         self._announcing.report = report
-        self._cut_what_is_due()
+        self._cuts.make_due()
         self._file.write()  # no queue is marked for a cut that is not on the disk
-        self._mark_what_is_cut()
+        self._cuts.mark()
         self._announcing.announce_again()
         waits: set[int] = set()
         behind: set[int] = set()
@@ -238,100 +291,20 @@ class Releaser:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
         with self._file.changing():
-            if self._left() <= 1:
+            if self._cuts.left <= 1:
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more, such as releases = 2, in the configuration"
                 raise BudgetError(message)
-            name = self._cut(self._clock()).name
+            name = self._cuts.make(self._clock()).name
         with self._made:
             done = self._made.wait_for(lambda: self._is_over(name), PATIENCE)
         if not done:
             message = "the release waits for a shard, and is published when that has contributed"
             raise StoreError(message)
 
-    # Windows
-
     @property
     def _own(self) -> StreamRecord:
-        return self._file.record.streams[self.name]
-
-    def _cut_what_is_due(self) -> None:
-        """Begin the releases of windows that have ended, and one that is due within a window."""
-        now = self._clock()
-        self._note_what_broke()
-        if self._passed(now) or self._scheduled() <= now:
-            with self._file.changing():
-                while passed := self._passed(now):
-                    self._cut(now, passed)
-                if self._scheduled() <= now:
-                    self._cut(now)
-
-    def _passed(self, now: float) -> tuple[float, float] | None:
-        """Return `Grid.passed` of the current window, which a clock set back does not end."""
-        own = self._own
-        return self._grid.passed(own.window, own.ends, max(now, own.window))
-
-    def _cut(self, now: float, passed: tuple[float, float] | None = None) -> Cut:
-        """Begin a release: at the end of a window if it has passed, or else within one."""
-        own = self._own
-        ended, next_start = passed or (max(now, own.window), own.window)
-        whole = self._grid.around(own.window) == (own.window, ended)
-        cut = Cut(
-            window=own.window,
-            ends=own.ends,
-            until=min(ended, own.ends),
-            number=own.number,
-            last=passed is not None,
-            next_start=next_start,
-            complete=passed is not None and whole and own.window >= self._whole_since,
-            made=now,
-            payer=new_payer(),
-            held=list(range(self._router.shards)),
-        )
-        own.cuts.append(cut)
-        own.number += 1
-        own.last_release = now
-        if cut.last:
-            own.window, own.number = cut.next_start, 1
-            own.ends = self._grid.around(own.window)[1]
-        return cut
-
-    def _mark_what_is_cut(self) -> None:
-        """Mark each new cut in the queues: messages that the broker has by then belong to it.
-
-        Rows that came between the cut and its mark belong to the earlier window. If that took long,
-        neither of the two windows is complete.
-        """
-        for cut in list(self._own.cuts):
-            if cut.through:
-                continue
-            through = self._through = self._mark(cut.name)
-            with self._file.changing():
-                cut.through = [(position.born, position.sequence) for position in through]
-                if cut.last and self._clock() - cut.until > _PROMPT:
-                    cut.complete = False
-                    next_one = math.nextafter(cut.next_start, math.inf)
-                    self._whole_since = max(self._whole_since, next_one)
-
-    def _note_what_broke(self) -> None:
-        """Mark windows incomplete in which the process was suspended, or its clock was set."""
-        broken = self._broken()
-        if broken != self._broken_last:
-            self._broken_last = broken
-            self._whole_since = max(broken, math.nextafter(self._own.window, math.inf))
-
-    def _left(self) -> int:
-        return self.config.releases - self._own.number + 1
-
-    def _scheduled(self) -> float:
-        """Return when the next release within the window is due; infinity if none is."""
-        every, own = self.config.every_seconds, self._own
-        if every is None or self._left() <= 1:
-            return float("inf")
-        grid = self._grid.within(own.window, every)
-        return grid.around(max(own.last_release, own.window))[1]
-
-    # Releases
+        return self._cuts.own
 
     def _make(self, cut: Cut, waits: set[int]) -> bool:
         """Continue a release, and return whether it is over, so that the next one can begin."""
@@ -358,7 +331,7 @@ class Releaser:
         if cut.name not in self._gathered:
             self._gathered[cut.name] = _Gathered(self._announced_to(cut))
         gathered = self._gathered[cut.name]
-        late = self._late(cut)
+        late = self._cuts.late(cut)
         for shard in range(self._router.shards):
             if shard not in gathered.sealed:
                 self._gather(cut, shard, gathered)
@@ -367,20 +340,11 @@ class Releaser:
             waits.update(absent)
         if absent and late <= self._patience:
             return False
-        answers = self._noised(cut, gathered, absent) if paid else None
+        answers = self._slices.merged(cut, gathered, absent) if paid else None
         del self._gathered[cut.name]
         with self._file.changing():
             cut.answers = answers
         return True
-
-    def _late(self, cut: Cut) -> float:
-        """Return the seconds a release has waited; from its beginning if the clock was set back."""
-        now = self._clock()
-        self._since = min(self._since, now)
-        if now < cut.made:
-            with self._file.changing():
-                cut.made = now
-        return now - max(cut.made, self._since)
 
     def _pay(self, cut: Cut) -> bool:
         """Write the release to the ledger; return False if another payer has that line."""
@@ -409,42 +373,6 @@ class Releaser:
         if cut.announced is not None:
             return cut.announced
         return self._store.announced(self.name, utc(cut.window)) if self.config.intrusions else 0
-
-    def _noised(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
-        """Return the merged slices with output noise."""
-        contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
-        first = next(iter(contributions.values()), None)
-        announced = 0 if first is None else read_parts(first)[0].header.intrusions
-        for shard in absent:
-            contributions[shard] = self._of_nobody(shard, announced)
-        merger = Merger(list(contributions.values()))
-        answers = merger.release(self.config.confidence, SystemCoins())
-        complete = cut.complete and merger.complete and not absent
-        moment = Moment(
-            self.name,
-            utc(cut.window),
-            utc(max(cut.until, cut.window)),
-            cut.number,
-            complete,
-            utc(self._clock()),
-        )
-        rows = published(answers, self._plan, self.config.confidence, moment)
-        if not absent:
-            return rows
-        without = named(absent, self._router.shards)
-        note = f"not complete: without {without} and its users, so it is too small"
-        return [
-            replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
-        ]
-
-    def _of_nobody(self, shard: int, announced: int) -> bytes:
-        """Return the contribution of a shard without users."""
-        stand_in = self.config.make_counting(self._router.slice(shard))
-        for _ in range(announced):
-            stand_in.announce_intrusion()
-        contributed = stand_in.contribute()
-        stand_in.forget()
-        return contributed
 
     def _settle(self, cut: Cut, behind: AbstractSet[int]) -> None:
         """Make each shard forget its contribution; one that was missing contributes first.

@@ -131,9 +131,16 @@ class Cuts:
             with self._file.changing():
                 cut.through = [(position.born, position.sequence) for position in through]
                 if cut.last and self._clock() - cut.until > _PROMPT:
-                    cut.complete = False
-                    next_one = math.nextafter(cut.next_start, math.inf)
-                    self._whole_since = max(self._whole_since, next_one)
+                    self._spoil(cut)
+
+    def _spoil(self, ended: Cut) -> None:
+        """Mark a window incomplete, and the next one, which may have been cut already."""
+        ended.complete = False
+        for cut in self.own.cuts:
+            if cut.window == ended.next_start:
+                cut.complete = False
+        behind = math.nextafter(ended.next_start, math.inf)
+        self._whole_since = max(self._whole_since, behind)
 
     def late(self, cut: Cut) -> float:
         """Return the seconds a release has waited; from its beginning if the clock was set back."""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from panprivacy.cluster.cuts import Cuts
+from panprivacy.cluster.cuts import WindowCuts
 from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from tests.cluster.shards import KEY, at, planned
@@ -26,7 +26,7 @@ class Stream:
     def begin(self):
         """Go on from what is on the disk."""
         self.record = RecordFile.load(self.path)
-        self.cuts = Cuts(
+        self.cuts = WindowCuts(
             "visits",
             self.config,
             self.record,

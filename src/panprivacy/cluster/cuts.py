@@ -21,7 +21,7 @@ _PROMPT: Final = 1.0
 """Seconds after the end of a window within which its queues are normally marked."""
 
 
-class Cuts:
+class WindowCuts:
     """The windows of one stream, and the cuts that end them or lie within them.
 
     Args:

@@ -22,7 +22,7 @@ import pyrage
 
 from panprivacy.cluster.announcing import PATIENCE, Announcing, has_not_contributed, named
 from panprivacy.cluster.asking import Asking
-from panprivacy.cluster.cuts import Cuts
+from panprivacy.cluster.cuts import WindowCuts
 from panprivacy.cluster.marks import WindowRelease
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
@@ -179,7 +179,9 @@ class Releaser:
         self.name, self.config = name, config
         self._file, self._store, self._router = record, store, router
         self._patience, self._clock = patience, clock
-        self._cuts = Cuts(name, config, record, router.shards, mark, broken=broken, clock=clock)
+        self._cuts = WindowCuts(
+            name, config, record, router.shards, mark, broken=broken, clock=clock
+        )
         self._plan = config.make_counting(router.slice(0))
         self._slices = _Slices(name, config, router, self._plan, clock)
         self._payment = Payment(name, store, self._plan.guarantee)

@@ -53,7 +53,7 @@ class UnixService(Service):
 
 def send_line(family, where, line):
     with socket.socket(family, socket.SOCK_DGRAM) as sender:
-        sender.sendto(f"<190>nginx: {line}".encode(), where)
+        sender.sendto(f"<190>Nov 30 06:00:00 nginx: {line}".encode(), where)
 
 
 def counted(service):

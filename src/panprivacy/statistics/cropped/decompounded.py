@@ -6,6 +6,7 @@ up to, so nobody is hidden, and two counters a user are enough. Of few its outpu
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Self
@@ -69,14 +70,15 @@ class DecompoundedModel:
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The standard deviation for each sum, of users in the one state that errs most."""
-        worst = [max(state + output for state, output in self._parts(t)) for t in np.ravel(truth)]
+        truths = np.ravel(truth).tolist()
+        worst = [max(state + output for state, output in _variances(self, t)) for t in truths]
         return np.sqrt(worst).reshape(np.shape(truth))
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes, where it is largest."""
-        return max(output / (state + output) for state, output in self._parts(truth))
+        return max(output / (state + output) for state, output in _variances(self, truth))
 
-    def _parts(self, truth: float) -> list[tuple[float, float]]:
+    def variances(self, truth: float) -> list[tuple[float, float]]:
         """The variance of the counters and of the output, for users that are all in one state.
 
         States that go half around the modulus leave least of what tells a sum; states of 1 take
@@ -96,6 +98,15 @@ class DecompoundedModel:
         return self.shared.from_histogram(
             self.states.cropped_sum(self.tau), histogram, self.noise_variance
         )
+
+
+@functools.lru_cache(maxsize=4)
+def _variances(model: DecompoundedModel, truth: float) -> list[tuple[float, float]]:
+    """Return the variances of a model, which its error and the reach of its noise both need.
+
+    With a modulus of a million they take ten seconds; a few are held, because laws are large.
+    """
+    return model.variances(truth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +158,7 @@ class DecompoundedPlan(Cropped):
 
     def model(self, epoch: int) -> DecompoundedModel:
         """Return the estimate model of counts released after `epoch` announced intrusions."""
-        shared = SharedModel(self.law, epoch, self.cells)
-        states = States(self.law.modulus, self.bound, signed=False)
-        noise = noise_variance(self.sensitivity(epoch), self.split.budget)
-        return DecompoundedModel(shared, states, self.tau, self.expected, noise)
+        return _model(self, epoch)
 
     reads_separately = True
 
@@ -161,6 +169,15 @@ class DecompoundedPlan(Cropped):
     def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
         """Return the reading of a release after `epoch` announced intrusions."""
         return DecompoundedReading(self, epoch)
+
+
+@functools.lru_cache(maxsize=4)
+def _model(plan: DecompoundedPlan, epoch: int) -> DecompoundedModel:
+    """Return the model of a plan, the same one for a while, so that its variances are found."""
+    shared = SharedModel(plan.law, epoch, plan.cells)
+    states = States(plan.law.modulus, plan.bound, signed=False)
+    noise = noise_variance(plan.sensitivity(epoch), plan.split.budget)
+    return DecompoundedModel(shared, states, plan.tau, plan.expected, noise)
 
 
 class DecompoundedReading(CountReading):

@@ -15,6 +15,7 @@ of cells, `v` the variance of the output noise on a count.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -239,7 +240,7 @@ class SharedModel:
         modulus = self.law.modulus
         turns = state * np.arange(modulus) % modulus
         shared = users / self.cells * (np.exp(-2j * math.pi / modulus * turns) - 1)
-        spectrum = self.law.spectrum() ** (self.epoch + 1) * np.exp(shared)
+        spectrum = _noise_spectrum(self.law, self.epoch) * np.exp(shared)
         return self.cells * np.fft.ifft(spectrum).real
 
     def check_readable(self, histogram: ArrayLike, noise_variance: float) -> None:
@@ -264,7 +265,7 @@ class SharedModel:
 
     def load(self, histogram: ArrayLike) -> float:
         """Return the mean number of users per cell, from the spectrum's sizes: they do not wrap."""
-        sizes = np.abs(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
+        sizes = np.abs(self._observed(histogram) / _noise_spectrum(self.law, self.epoch))
         return -float(np.log(np.maximum(sizes[1:], 1e-300)).sum()) / self.law.modulus
 
     def _observed(self, histogram: ArrayLike) -> NDArray[np.complex128]:
@@ -272,27 +273,27 @@ class SharedModel:
         observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
         return np.where(observed == 0, 1e-300, observed)
 
-    def logarithms(self, histogram: ArrayLike) -> Floats:
-        """The number of users in every state but 0; at 0, minus the number of all of them."""
-        logs = np.log(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
+    def _logarithms(self, observed: NDArray[np.complex128]) -> Floats:
+        """The number of users in every state but 0, from the spectrum of the cells' values."""
+        logs = np.log(observed / _noise_spectrum(self.law, self.epoch))
         logs[0] = 0
         return self.cells * np.fft.ifft(logs).real
 
-    def _kernel(self, histogram: ArrayLike) -> Floats:
+    def _kernel(self, observed: NDArray[np.complex128]) -> Floats:
         """The kernel of the observed law of values, centred: how an estimate moves with a cell."""
-        inverse = 1 / np.conj(self._observed(histogram))
+        inverse = 1 / np.conj(observed)
         inverse[0] = 0
         return np.fft.ifft(inverse).real
 
     def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The number of users in every state but 0."""
-        counts, kernel = np.asarray(histogram, float), self._kernel(histogram)
-        values = self.logarithms(histogram)
+        counts, observed = np.asarray(histogram, float), self._observed(histogram)
+        kernel, values = self._kernel(observed), self._logarithms(observed)
         values[0] = 0
         votes = correlate(counts, kernel**2) - self.cells / self.law.modulus**2
         constant = np.maximum(votes - np.maximum(values, 0), 0)
         output = noise_variance * float((kernel**2).sum())
-        bias = self._bias(histogram, noise_variance, np.ones(len(values)))
+        bias = self._bias(observed, noise_variance, np.ones(len(values)))
         return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5, bias)
 
     def from_histogram(
@@ -301,20 +302,27 @@ class SharedModel:
         """The answer to a query from the noised histogram."""
         scores = query.scores.astype(float)
         scores[0] = 0
-        counts, users = np.asarray(histogram, float), self.logarithms(histogram)
-        votes = convolve(scores, self._kernel(histogram))
+        counts, observed = np.asarray(histogram, float), self._observed(histogram)
+        users, votes = self._logarithms(observed), convolve(scores, self._kernel(observed))
         poisson = float(counts @ votes**2) - self.cells * scores.mean() ** 2
         fixed = float(scores[1:] ** 2 @ users[1:])
         constant = max(poisson - max(fixed, 0.0), 0.0)
         output = noise_variance * float((votes**2).sum())
         value = np.asarray(float(scores[1:] @ users[1:]))
-        bias = self._bias(histogram, noise_variance, np.abs(np.fft.fft(scores)))
+        bias = self._bias(observed, noise_variance, np.abs(np.fft.fft(scores)))
         return Estimates(value, np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5, bias)
 
-    def _bias(self, histogram: ArrayLike, noise_variance: float, weights: Floats) -> float:
+    def _bias(
+        self, observed: NDArray[np.complex128], noise_variance: float, weights: Floats
+    ) -> float:
         """Return the bound on the bias of an answer by logarithms."""
-        observed = self._observed(histogram)
         return self.cells * logarithm_bias(observed, self.cells, noise_variance, weights)
+
+
+@functools.lru_cache(maxsize=2)
+def _noise_spectrum(law: Law, epoch: int) -> NDArray[np.complex128]:
+    """Return the spectrum of the noise of a cell, complex128[M]; of few laws, as M may be large."""
+    return law.spectrum() ** (epoch + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

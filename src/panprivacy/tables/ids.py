@@ -149,9 +149,9 @@ class SharedColumn:
         return read_ids(self.column)
 
     @cached_property
-    def whole_numbers(self) -> NDArray[np.int64]:
+    def deltas(self) -> NDArray[np.int64]:
         """Its values as deltas; raises as `read_deltas` does."""
-        return _whole_numbers(self.column)
+        return _read_delta_column(self.column)
 
 
 def shared(column: Any) -> Any:
@@ -196,14 +196,14 @@ def read_deltas(deltas: WholeNumbers | SharedColumn, rows: int) -> NDArray[np.in
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
     shared = deltas if isinstance(deltas, SharedColumn) else SharedColumn(deltas)
-    values = shared.whole_numbers
+    values = shared.deltas
     if values.shape != (rows,):
         message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
         raise InputError(message)
     return values
 
 
-def _whole_numbers(deltas: WholeNumbers) -> NDArray[np.int64]:
+def _read_delta_column(deltas: WholeNumbers) -> NDArray[np.int64]:
     """Read a column of deltas."""
     _refuse_masked(deltas, _NULL_DELTA)
     if isinstance(deltas, np.ndarray):

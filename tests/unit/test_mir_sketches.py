@@ -113,3 +113,9 @@ def test_users_of_any_kind_are_counted_in_both_runs():
     heavy = CroppedHeavyHitters(k=2, total=100, epsilon=200, cells=4_096, grid=1)
     heavy.update(["ada", b"grace", "ada"], [30, 50, 20])
     assert heavy.release().value == pytest.approx(2, abs=3)
+
+
+def test_deltas_of_an_iterator_are_counted_in_both_runs():
+    heavy = CroppedHeavyHitters(k=2, total=100, epsilon=200, cells=4_096, grid=1)
+    heavy.update(iter(["ada", "grace", "ada"]), iter([30, 50, 20]))
+    assert heavy.release().value == pytest.approx(2, abs=3)

@@ -40,7 +40,7 @@ from panprivacy.statistics.table.memory import Batch
 from panprivacy.tables.addressing import Hashed
 from panprivacy.tables.cells.law import MOST_MODULUS
 from panprivacy.tables.hashing import KEY_BYTES
-from panprivacy.tables.ids import IntegerIds, Labels, WholeNumbers, read_ids
+from panprivacy.tables.ids import IntegerIds, Labels, WholeNumbers, read_ids, shared
 from panprivacy.tables.planning.request import Request
 
 _MOST_GRID = 255
@@ -228,7 +228,8 @@ class HashedMemory(JoinedMemory[str, CroppedFirstMoment]):
         pieces = list(self._addressing.slots(read_ids(users)))
         counters = np.concatenate([np.empty(0, np.int64), *pieces])
         wipe(*pieces)
-        return [run.prepare(counters, deltas) for run in self.members.memories]
+        changes = shared(deltas)
+        return [run.prepare(counters, changes) for run in self.members.memories]
 
     def apply(self, *batches: Sequence[Batch]) -> None:
         """Count what `prepare` has checked, and wipe the counters that it found."""

@@ -11,17 +11,15 @@ import functools
 import hashlib
 import json
 import platform
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 from panprivacy.errors import InputError
 from panprivacy.ground.caching import PACKAGE, folder_name, sources, user_folders, writable_folder
-from panprivacy.ground.files import read_at_most
+from panprivacy.ground.files import in_turn, read_at_most, replace_file
 
 _PLANNING = "continual", "ground", "privacy", "statistics", "tables"
 """Folders of the package whose sources decide which plan is found."""
@@ -58,7 +56,9 @@ def stored_or_searched(
     if time.monotonic() - start >= unstored:
         folder = writable_folder(user_folders(), "plans", digest)
         if folder is not None:
-            _write(folder / name, json.dumps({"question": asked, "found": found}))
+            stored = json.dumps({"question": asked, "found": found})
+            with suppress(OSError), in_turn(folder):  # without room for it there is none
+                replace_file(folder / name, stored.encode())
     return found
 
 
@@ -71,14 +71,3 @@ def planning_digest() -> str:
         for source in sources(PACKAGE / folder):
             digest.update(b"%d " % len(source) + source)
     return digest.hexdigest()
-
-
-def _write(path: Path, text: str) -> None:
-    """Put a file in its place at once; without room for it there is none."""
-    with suppress(OSError), tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        try:
-            file.write(text)
-            file.close()
-            Path(file.name).replace(path)
-        except OSError:
-            Path(file.name).unlink()

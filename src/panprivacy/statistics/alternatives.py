@@ -171,7 +171,7 @@ class Alternatives:
         def search() -> int | None:
             largest = self.plan(epsilon, most)  # raises what is wrong with any memory
             if target(largest):
-                return self._smallest_memory(epsilon, most, target)
+                return self._smallest_memory(epsilon, most, largest, target)
             return self._first(epsilon, largest, target) if largest.error_points else None
 
         return self._found(planned, search, target, epsilon=str(epsilon), most=most)
@@ -208,9 +208,8 @@ class Alternatives:
             found = stored_or_searched(question, searched, holds) if target.name else searched()
             return None if found is None else planned(found)
 
-    def _smallest_memory(self, epsilon: Fraction, most: int, target: Target) -> int:
+    def _smallest_memory(self, epsilon: Fraction, most: int, largest: Plan, target: Target) -> int:
         """Return the first power of two bytes that reaches what `most` reaches, or else that."""
-        largest = self.plan(epsilon, most)
         best, sizes = most, [1 << power for power in range((most - 1).bit_length())]
         enough = next((i for i, size in enumerate(sizes) if size >= largest.table.nbytes), None)
         low, high = -1, len(sizes) if enough is None else enough + 1

@@ -195,8 +195,7 @@ def read_deltas(deltas: WholeNumbers | SharedColumn, rows: int) -> NDArray[np.in
     Raises:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
-    shared = deltas if isinstance(deltas, SharedColumn) else SharedColumn(deltas)
-    values = shared.deltas
+    values = deltas.deltas if isinstance(deltas, SharedColumn) else _read_delta_column(deltas)
     if values.shape != (rows,):
         message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
         raise InputError(message)

@@ -57,7 +57,7 @@ class WindowCuts:
 
     @property
     def own(self) -> StreamRecord:
-        """What the record has of this stream."""
+        """Return the record of this stream."""
         return self._file.record.streams[self._name]
 
     @property

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,12 +258,7 @@ class CountAggregation(Aggregation):
         self.plan.joint_model(epoch, tables)  # refuses, before anything is paid for
         return replace(self.plan.reading(query, epoch), tables=tables)
 
-    def of_cells(self, query: object, epoch: int, tables: int) -> CountReading:
-        """Refuse, unless a subclass knows better."""
-        Aggregation.of_cells(self, query, epoch, tables)
-        raise NotImplementedError
-
     def error(self, form: Form, epoch: int, tables: int) -> float:
         """Return the ratio of the error of their answer to that of one table of all users."""
-        read = self.of_sums if form == "sums" else self.of_cells
-        return self.plan.grown(self.plan.model(epoch), read(None, epoch, tables).model)
+        reading = cast("CountReading", self.reading(form, None, epoch, tables))
+        return self.plan.grown(self.plan.model(epoch), reading.model)

@@ -158,7 +158,10 @@ class DecompoundedPlan(Cropped):
 
     def model(self, epoch: int) -> DecompoundedModel:
         """Return the estimate model of counts released after `epoch` announced intrusions."""
-        return _model(self, epoch)
+        shared = SharedModel(self.law, epoch, self.cells)
+        states = States(self.law.modulus, self.bound, signed=False)
+        noise = noise_variance(self.sensitivity(epoch), self.split.budget)
+        return DecompoundedModel(shared, states, self.tau, self.expected, noise)
 
     reads_separately = True
 
@@ -169,15 +172,6 @@ class DecompoundedPlan(Cropped):
     def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
         """Return the reading of a release after `epoch` announced intrusions."""
         return DecompoundedReading(self, epoch)
-
-
-@functools.lru_cache(maxsize=4)
-def _model(plan: DecompoundedPlan, epoch: int) -> DecompoundedModel:
-    """Return the model of a plan, the same one for a while, so that its variances are found."""
-    shared = SharedModel(plan.law, epoch, plan.cells)
-    states = States(plan.law.modulus, plan.bound, signed=False)
-    noise = noise_variance(plan.sensitivity(epoch), plan.split.budget)
-    return DecompoundedModel(shared, states, plan.tau, plan.expected, noise)
 
 
 class DecompoundedReading(CountReading):

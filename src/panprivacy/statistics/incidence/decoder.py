@@ -210,7 +210,7 @@ class StateModel:
         return whole.less((self.tables - 1) * self.universe * elsewhere)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class SharedModel:
     """Reads the histogram of cells that several users share.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Trial, Walk
 
 COUNT_TRIALS = (
@@ -75,64 +77,45 @@ DISTINCT_WALKS = (
     ),
 )
 
+_sketch = partial(Trial, tiny=None, covers="horizon", intrusions=False)
+
 CROPPED_TRIALS = (
-    Trial(
+    _sketch(
         "running cropped sum",
         {"tau": 5, "horizon": 1, "universe": 50_021},
-        None,
         deltas=(1, 0),
         refused=(2, -1, 2**62),
-        covers="horizon",
-        intrusions=False,
     ),
-    Trial(
+    _sketch(
         "running cropped sum of amounts of a sample",
         {"tau": 40, "horizon": 1, "bound": 9, "universe": 60_013, "cells": 10_007},
-        None,
         deltas=(1, 0, 9),
         refused=(10, -1),
-        covers="horizon",
-        intrusions=False,
     ),
-    Trial(
+    _sketch(
         "running cropped sum of hashed users",
         {"tau": 5, "horizon": 1, "expected": 3_000},
-        None,
         deltas=(1,),
         refused=(2, -1),
-        covers="horizon",
-        intrusions=False,
     ),
 )
-
-CROPPED_WALKS = ()
-"""Outputs lie too far apart for a complete walk.
-
-`panprivacy.audit.crashing` and tests/exact/test_running_sketches.py add up their losses.
-"""
 
 HEAVY_TRIALS = (
-    Trial(
+    _sketch(
         "running heavy hitters",
         {"k": 300, "total": 60_000, "horizon": 1},
-        None,
         deltas=(1, 0),
         refused=(2, -1, 2**62),
-        covers="horizon",
-        intrusions=False,
     ),
-    Trial(
+    _sketch(
         "running heavy hitters of amounts",
         {"k": 300, "total": 600_000, "horizon": 1, "bound": 40, "independence": 6},
-        None,
         deltas=(1, 0, 40),
         refused=(41, -1),
-        covers="horizon",
-        intrusions=False,
     ),
 )
 
-HEAVY_WALKS = ()
+SKETCH_WALKS = ()
 """Outputs lie too far apart for a complete walk.
 
 `panprivacy.audit.crashing` and tests/exact/test_running_sketches.py add up their losses.

@@ -23,7 +23,7 @@ from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import Sizes, Whole, integer
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.running.cases import CROPPED_TRIALS, CROPPED_WALKS
+from panprivacy.statistics.running.cases import CROPPED_TRIALS, SKETCH_WALKS
 from panprivacy.statistics.running.stepwise.event_plan import EventBound, Horizon, at_birth
 from panprivacy.statistics.running.stepwise.sketch import (
     MOST_CORNER,
@@ -196,7 +196,7 @@ class RunningCroppedSum(StepwiseTable[RunningCroppedPlan]):
 
     __slots__ = ()
 
-    entry = CatalogueEntry(RunningCroppedSizes, trials=CROPPED_TRIALS, walks=CROPPED_WALKS)
+    entry = CatalogueEntry(RunningCroppedSizes, trials=CROPPED_TRIALS, walks=SKETCH_WALKS)
 
     if TYPE_CHECKING:
 

@@ -32,7 +32,7 @@ from panprivacy.statistics.heavy.sizes import (
 )
 from panprivacy.statistics.records import Sizes, Whole, integer
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.running.cases import HEAVY_TRIALS, HEAVY_WALKS
+from panprivacy.statistics.running.cases import HEAVY_TRIALS, SKETCH_WALKS
 from panprivacy.statistics.running.stepwise.event_plan import EventBound, Horizon, at_birth
 from panprivacy.statistics.running.stepwise.sketch import (
     EpsilonSplit,
@@ -186,7 +186,7 @@ class RunningHeavyHitters(StepwiseTable[RunningHeavyPlan]):
 
     __slots__ = ()
 
-    entry = CatalogueEntry(RunningHeavySizes, trials=HEAVY_TRIALS, walks=HEAVY_WALKS)
+    entry = CatalogueEntry(RunningHeavySizes, trials=HEAVY_TRIALS, walks=SKETCH_WALKS)
 
     if TYPE_CHECKING:
 

@@ -7,23 +7,19 @@ import random
 import pyrage
 import pytest
 
-from tests.service.running import Preloaded, Service
-from tests.service.test_durability import CLIENTS, EXACT, PACE, Client, Held, check, kill_at_random
+from tests.service.test_durability import (
+    CLIENTS,
+    Client,
+    Held,
+    check,
+    kill_at_random,
+    preloaded,
+    service,
+)
+
+__all__ = ["preloaded", "service"]
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def preloaded():
-    """Starts services whose checkpoints follow one another at once."""
-    with Preloaded(every=PACE) as process:
-        yield process
-
-
-@pytest.fixture
-def service(tmp_path, preloaded):
-    with Service(tmp_path, EXACT, preloaded=preloaded) as one:
-        yield one
 
 
 def change_recipient(service):

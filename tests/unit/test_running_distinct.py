@@ -161,28 +161,6 @@ def test_without_coins_for_a_new_tree_nothing_is_changed():
     assert after.releases == 2
 
 
-def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
-    """Nodes of the next step with the number of this one would take in events without noise."""
-    visitors = count()
-    visitors.release()
-    release, stepped = visitors.release, []
-
-    def interrupted(*arrays):
-        stepped.append(visitors.releases)
-        for array in arrays:
-            array.fill(0)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("panprivacy.statistics.running.stepwise.statistic.wipe", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        release()
-    state = visitors.internals.memory.now
-    assert stepped == [2]
-    assert (state.releases, state.tick) == (2, 2)
-    assert all(one.tick == 2 for one in visitors.internals.memory.sums)
-    assert state.table.any()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -16,6 +16,11 @@ def count(seed=1, **overrides):
     return pp.RunningCount(**{"horizon": 20, "epsilon": 1, "coins": SeededCoins(seed), **overrides})
 
 
+def distinct():
+    sizes = {"horizon": 20, "expected": (100, 10_000), "memory": 4_096, "epsilon": 4}
+    return pp.RunningDistinct(**sizes, coins=SeededCoins(1))
+
+
 def table(statistic):
     return statistic.internals.memory.now.table.copy()
 
@@ -114,9 +119,10 @@ def test_a_step_that_cannot_end_says_why_and_leaves_no_copy(error, monkeypatch):
     assert visits.state() == before
 
 
-def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
+@pytest.mark.parametrize("make", [count, distinct])
+def test_an_interrupt_leaves_a_step_ended_or_not(make, monkeypatch):
     """Nodes of the next step with the number of this one would take in events without noise."""
-    visits = count()
+    visits = make()
     visits.release()
     release, stepped = visits.release, []
 

@@ -130,32 +130,27 @@ class Handed:
         return self._column.__arrow_c_stream__(requested_schema)
 
 
+def net_counts(members):
+    """So many counts of who is left, with next to no noise, on one ledger."""
+    sizes = {"epsilon": 100, "expected": (1, 100), "deletions": True, "bound": 5}
+    ledger = pp.Ledger(100 * members)
+    return {str(name): pp.DistinctCount(**sizes, ledger=ledger) for name in range(members)}
+
+
 @pytest.mark.parametrize("members", [1, 3])
 def test_a_column_is_read_once_however_many_statistics_count_it(members):
     users, deltas = Handed(["ada", "grace", "ada"]), Handed([1, 1, -1])
-    ledger = pp.Ledger(100 * members)
-    counts = {
-        str(name): pp.DistinctCount(
-            epsilon=100, expected=(1, 100), deletions=True, bound=5, ledger=ledger
-        )
-        for name in range(members)
-    }
+    counts = net_counts(members)
     pp.Together(counts).update(users, deltas)
     assert (users.times, deltas.times) == (1, 1)
-    alone = pp.DistinctCount(epsilon=100, expected=(1, 100), deletions=True, bound=5)
+    (alone,) = net_counts(1).values()
     alone.update(["ada", "grace", "ada"], np.array([1, 1, -1]))
     found = [one.release().value for one in counts.values()]
     assert found == pytest.approx([alone.release().value] * members, abs=0.5)
 
 
 def test_a_named_column_is_read_by_every_member_though_an_iterator_ends():
-    ledger = pp.Ledger(200)
-    counts = {
-        name: pp.DistinctCount(
-            epsilon=100, expected=(1, 100), deletions=True, bound=5, ledger=ledger
-        )
-        for name in "ab"
-    }
+    counts = net_counts(2)
     pp.Together(counts).update(iter(["ada", "grace"]), deltas=iter([1, 1]))
     assert [one.release().value for one in counts.values()] == pytest.approx([2, 2], abs=0.5)
 

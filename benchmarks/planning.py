@@ -4,8 +4,9 @@
 
 Each size goes from small to the largest that the statistic accepts. Small and large epsilons,
 announced intrusions and an error to reach take turns, three for each size. Prints the slowest
-plans. Seconds are those of the processor, in one process, with kernels compiled and empty caches. A
-busy machine takes up to twice as long, so a plan counts as slow only if it is so twice.
+plans. Seconds are those of the processor for a plan and the text that tells its error, in one
+process, with kernels compiled and empty caches. A busy machine takes up to twice as long, so a plan
+counts as slow only if it is so twice.
 
 A slow plan is then made once more, as another process would make it: with empty caches, and the
 results of searches that were stored on the disk. Exits with 1 if that is slow too.
@@ -129,12 +130,12 @@ def caches() -> list[Any]:
 
 
 def seconds(kind: str, sizes: Sizes) -> float:
-    """The time of the processor that one plan takes, or its refusal, with no plan in memory."""
+    """The time of the processor that one printed plan takes, or its refusal, with none in memory."""
     for one in caches():
         one.cache_clear()
     start = time.process_time()
     with suppress(pp.PlanError):
-        pp.plan(kind, **sizes)
+        str(pp.plan(kind, **sizes))
     return time.process_time() - start
 
 

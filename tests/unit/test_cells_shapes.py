@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +82,29 @@ def test_the_last_digits_of_a_transform_do_not_change_the_set(shape, monkeypatch
 
     monkeypatch.setattr(np.fft, "rfft", lambda *given: blurred(forward(*given)))
     monkeypatch.setattr(np.fft, "irfft", lambda *given: blurred(backward(*given)))
-    again = shapes._search.__wrapped__(shape)
+    again = shapes._best_set(shape)
     assert np.array_equal(found, again)
     assert np.any(np.fft.rfft(np.arange(9.0)) != forward(np.arange(9.0)))
+
+
+def test_a_long_search_for_a_set_is_made_once(tmp_path, monkeypatch):
+    """Its result is read by other processes; a set of another size is not believed."""
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(shapes, "_SECONDS_UNSTORED", 0)
+    shape = Shape(30, 290, 331, 80)
+    found = shapes._best_set(shape)
+
+    def refused(_):
+        raise AssertionError
+
+    search = shapes._search.__wrapped__
+    assert np.array_equal(search(shape), found)
+    monkeypatch.setattr(shapes, "_best_set", refused)
+    assert np.array_equal(search(shape), found)
+    (stored,) = (path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size)
+    told = json.loads(stored.read_text())
+    stored.write_text(json.dumps({**told, "found": "80" + told["found"][2:]}))
+    with pytest.raises(AssertionError):
+        search(shape)
+    with pytest.raises(AssertionError):
+        search(replace(shape, bound=289))

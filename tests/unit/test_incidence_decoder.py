@@ -329,6 +329,22 @@ def test_shared_cells_tell_how_many_users_are_in_each_state(name, epoch, loads):
         assert answer == pytest.approx(float(question.scores[1:] @ users[1:]), abs=1e-2)
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("name", ["flat", "geometric", "custom"])
+def test_the_variances_of_a_crowd_are_those_of_its_mean_histogram(name, epoch):
+    """They are told without a transform of the histogram."""
+    law, cells, noise = LAWS[name], 10**6, 30.0
+    model = SharedModel(law, epoch, cells)
+    crowds = [(0.0, 1), (0.3 * cells, 1), (1.9 * cells, law.modulus // 2), (0.9 * cells, 3)]
+    for question in questions_of(law)[1:]:
+        found = list(model.crowd_variances(question, crowds, noise))
+        for (users, state), variances in zip(crowds, found, strict=True):
+            histogram = cells * shared_law(law, {state: users / cells}, epoch)
+            read = model.from_histogram(question, histogram, noise)
+            wanted = float(read.constant), float(read.output)
+            assert variances == pytest.approx(wanted, rel=1e-6, abs=1e-3)
+
+
 @pytest.mark.parametrize("load", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("epoch", [0, 1])
 @pytest.mark.parametrize("name", ["flat", "geometric", "custom"])

@@ -12,7 +12,7 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -29,7 +29,7 @@ _MOST_BYTES = 1 << 14
 
 
 def stored_or_searched(
-    question: dict[str, object],
+    question: Mapping[str, object],
     search: Callable[[], str | None],
     holds: Callable[[str], bool],
     unstored: float = _SECONDS_UNSTORED,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,12 @@ from panprivacy.tables.decoders.intervals import Floats
 
 _PHASES = 3
 """By how many deviations of the spectrum a logarithm stays within its principal value."""
+
+_MOST_LOAD = 2 * math.pi
+"""Users per cell of which a variance is told: cells with half of them cannot be read."""
+
+_LEAST_WEIGHT = 1e-18
+"""A smaller part of a law or a vote is left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,15 +120,11 @@ class StateModel:
 
     def kernel(self) -> Floats:
         """The kernel of the noise of all epochs together."""
-        if self.epoch == 0:
-            return self.law.kernel()
-        return np.fft.ifft(1 / np.conj(self.law.spectrum()) ** (self.epoch + 1)).real
+        return _kernel(self.law, self.epoch)
 
     def noise(self) -> Floats:
         """The law of the noise of all epochs together."""
-        if self.epoch == 0:
-            return self.law.probabilities()
-        return np.fft.ifft(self.law.spectrum() ** (self.epoch + 1)).real
+        return _noise(self.law, self.epoch)
 
     def _cell_variances(self, query: LinearQuery, votes: Floats) -> Floats:
         """The variance of a cell's vote, for each state of its user."""
@@ -235,13 +238,26 @@ class SharedModel:
         law = self.law
         return SharedSpectrum.of(law.modulus, law.spectrum_sizes(), self.epoch, self.cells)
 
-    def crowd(self, users: float, state: int) -> Floats:
-        """The mean histogram of cells that so many users share who are all in this state."""
-        modulus = self.law.modulus
-        turns = state * np.arange(modulus) % modulus
-        shared = users / self.cells * (np.exp(-2j * math.pi / modulus * turns) - 1)
-        spectrum = _noise_spectrum(self.law, self.epoch) * np.exp(shared)
-        return self.cells * np.fft.ifft(spectrum).real
+    def crowd_variances(
+        self, query: LinearQuery, crowds: Iterable[tuple[float, int]], noise_variance: float
+    ) -> Iterator[tuple[float, float]]:
+        """Yield the variances of the counters and of the output where all users are in one state.
+
+        They follow from sums of shifted laws and votes, without a transform of M points.
+
+        Args:
+            query: asks for what a user counts.
+            crowds: how many users there are, and their state; with no more users than can be read.
+            noise_variance: of the output noise on each count.
+        """
+        scores = _counted(query)
+        noise, votes = _noise(self.law, self.epoch), convolve(scores, _kernel(self.law, self.epoch))
+        votes -= votes.mean()
+        for users, state in crowds:
+            load = min(users / self.cells, _MOST_LOAD)
+            counts = self.cells * _with_crowd(noise, state, load)
+            moved, fixed = _with_crowd(votes, -state, -load), users * float(scores[state]) ** 2
+            yield self._variances(counts, scores, moved, fixed, noise_variance)
 
     def check_readable(self, histogram: ArrayLike, noise_variance: float) -> None:
         """Refuse to read cells that are too full.
@@ -300,23 +316,71 @@ class SharedModel:
         self, query: LinearQuery, histogram: ArrayLike, noise_variance: float
     ) -> Estimates:
         """The answer to a query from the noised histogram."""
-        scores = query.scores.astype(float)
-        scores[0] = 0
+        scores = _counted(query)
         counts, observed = np.asarray(histogram, float), self._observed(histogram)
         users, votes = self._logarithms(observed), convolve(scores, self._kernel(observed))
-        poisson = float(counts @ votes**2) - self.cells * scores.mean() ** 2
-        fixed = float(scores[1:] ** 2 @ users[1:])
-        constant = max(poisson - max(fixed, 0.0), 0.0)
-        output = noise_variance * float((votes**2).sum())
-        value = np.asarray(float(scores[1:] @ users[1:]))
+        fixed = float(scores**2 @ users)
+        constant, output = self._variances(counts, scores, votes, fixed, noise_variance)
+        value = np.asarray(float(scores @ users))
         bias = self._bias(observed, noise_variance, np.abs(np.fft.fft(scores)))
         return Estimates(value, np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5, bias)
+
+    def _variances(
+        self, counts: Floats, scores: Floats, votes: Floats, fixed: float, noise_variance: float
+    ) -> tuple[float, float]:
+        """The variances of the counters and of the output.
+
+        Args:
+            counts: the histogram.
+            scores: what each state counts.
+            votes: how the answer moves with a cell of each value.
+            fixed: the sum of the squares of what users count, which the state decides.
+            noise_variance: of the output noise on each count.
+        """
+        squares = votes**2
+        poisson = float(counts @ squares) - self.cells * float(scores.mean()) ** 2
+        return max(poisson - max(fixed, 0.0), 0.0), noise_variance * float(squares.sum())
 
     def _bias(
         self, observed: NDArray[np.complex128], noise_variance: float, weights: Floats
     ) -> float:
         """Return the bound on the bias of an answer by logarithms."""
         return self.cells * logarithm_bias(observed, self.cells, noise_variance, weights)
+
+
+def _counted(query: LinearQuery) -> Floats:
+    """Return what each state counts where a state of 0 leaves no trace; float64[M]."""
+    scores = query.scores.astype(float)
+    scores[0] = 0
+    return scores
+
+
+def _kernel(law: Law, epoch: int) -> Floats:
+    """Return the kernel of the noise of all epochs together, float64[M]."""
+    if epoch == 0:
+        return law.kernel()
+    return np.fft.ifft(1 / np.conj(law.spectrum()) ** (epoch + 1)).real
+
+
+def _noise(law: Law, epoch: int) -> Floats:
+    """Return the law of the noise of all epochs together, float64[M]."""
+    if epoch == 0:
+        return law.probabilities()
+    return np.fft.ifft(law.spectrum() ** (epoch + 1)).real
+
+
+def _with_crowd(values: Floats, state: int, load: float) -> Floats:
+    """Return `sum_n exp(-load) load**n/n! values[x - n state]`, modulo M; float64[M].
+
+    Of a law it is that of cells to which so many users each add their state, on average. A negative
+    load undoes what a load does.
+    """
+    total, weight, number = np.zeros(len(values)), math.exp(-load), 0
+    while number <= abs(load) or abs(weight) > _LEAST_WEIGHT:
+        total += weight * np.roll(values, number * state)
+        number += 1
+        weight *= load / number
+    return total
 
 
 @functools.lru_cache(maxsize=2)

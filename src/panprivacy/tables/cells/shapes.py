@@ -14,11 +14,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from panprivacy.ground.searches import stored_or_searched
 from panprivacy.tables.cells.difference_sets import SetMembers
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,11 @@ _AT_ONCE = (1, 2, 4, 8, 16, 32, 64)
 _LEAST_GAIN = 2e-4
 _TRIED = 6
 """Number of residues to add, and to remove, that are tried in all pairs."""
+
+_LEAST_STORED = 256
+"""The sets of smaller moduli are found in no time."""
+
+_SECONDS_UNSTORED = 0.1
 
 _DIGITS = 9
 _LEAST_POWER = 1e-12
@@ -146,6 +152,33 @@ def _power(spectra: Spectrum) -> Floats:
 
 @functools.lru_cache(maxsize=512)
 def _search(shape: Shape) -> SetMembers:
+    """Return the set that a search finds; a long one is made once for all processes."""
+    if shape.modulus < _LEAST_STORED:
+        return _best_set(shape)
+    question = {"set shaped to": [str(number) for number in astuple(shape)]}
+    found = stored_or_searched(
+        question,
+        lambda: _packed(_best_set(shape), shape.modulus),
+        lambda packed: len(_unpacked(packed, shape.modulus)) == shape.size,
+        _SECONDS_UNSTORED,
+    )
+    return _unpacked(found or "", shape.modulus)
+
+
+def _packed(members: SetMembers, modulus: int) -> str:
+    """Return a set as hexadecimal digits: a bit for each residue."""
+    marks = np.zeros(modulus, bool)
+    marks[members] = True
+    return np.packbits(marks).tobytes().hex()
+
+
+def _unpacked(packed: str, modulus: int) -> SetMembers:
+    """Return the residues of such a set, in order."""
+    marks = np.frombuffer(bytes.fromhex(packed), np.uint8)
+    return np.flatnonzero(np.unpackbits(marks, count=modulus))
+
+
+def _best_set(shape: Shape) -> SetMembers:
     """Return the set of the smallest cost of those that the best of the first waves lead to."""
     cost = _Cost.of(shape)
     found = [_settled(cost, shape.size, wave) for wave in _waves(cost)]

@@ -77,3 +77,19 @@ def merged(contributions):
     """How many users came exactly once, twice, and three times or more."""
     answer = Merger(contributions).release(0.95, SystemCoins())
     return [round(one.value) for _, one in sorted(answer.answers().items(), key=str)][1:]
+
+
+def key_of(*streams):
+    return [one.report()["public"] for one in streams]
+
+
+def resumed(state, **given):
+    after = make(**given)
+    after.resume(state)
+    return after
+
+
+def counted(stream, window=BEGAN, number=1):
+    """How many users came exactly once, twice, and three times or more, in a cluster of one."""
+    stream.contribute(window, number, last=True, next_start=window + 1_000.0)
+    return merged([stream.contribution(window, number)])

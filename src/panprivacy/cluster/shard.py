@@ -13,27 +13,18 @@ from __future__ import annotations
 import io
 import struct
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
-from panprivacy.cluster.directory import COLUMNS, USER
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
-from panprivacy.cluster.envelopes import ForgottenKeyError, Opener, Sealed
-from panprivacy.cluster.marks import Message, WindowRelease, read_mark
-from panprivacy.cluster.messages import read_message
-from panprivacy.cluster.queues import END, START, Position, Queue
-from panprivacy.cluster.routing import Router
+from panprivacy.cluster.envelopes import Opener
+from panprivacy.cluster.marks import Message, WindowRelease
+from panprivacy.cluster.message_reader import MessageReader
+from panprivacy.cluster.queues import END, Position, Queue
 from panprivacy.cluster.vault import ShardReport
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
-from panprivacy.intake.programs.counting import Counting, numbered
-from panprivacy.privacy.noise import wipe
-from panprivacy.service.batches import HalvedError, Reception, Submission
-from panprivacy.service.config.stream import IdKind, StreamConfig
-from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.header import read_header
 from panprivacy.statistics.internals import Resumable
@@ -41,11 +32,6 @@ from panprivacy.tables.slices import Slice
 
 _OWN: Final = struct.Struct("<16sdQQ?")
 """Layout in a state: position, start of the window, contributions, announcements, complete."""
-_QUIET_SECONDS: Final = 60.0
-"""Seconds after a journal line about a refused message in which no other one is written."""
-_GROUP_BYTES: Final = 4 << 20
-"""Maximum size of the messages that are counted in one pass, unless one message is longer."""
-_ALIGNED: Final = 64
 _DAMAGED: Final = "the state is damaged: no contributions are kept like this"
 
 
@@ -88,17 +74,9 @@ class ShardStream(Resumable):
         self.queue, self.part = queue, part
         self._config = config
         self._counting = config.make_counting(part)
-        self._reception = Reception(
-            config, self._counting, ids=IdKind.integers
-        )  # of users, or hashes
-        self._router = Router(part.shards, part.key, numbered=numbered(self._counting))
-        self._opener = Opener()
-        self._position = START
+        self._reader = MessageReader(queue, config, part, self._counting)
         self._window, self._released, self._announced = began, 0, 0
-        self._whole = True
         self._pending: dict[WindowRelease, bytes] = {}
-        self._told_refusal = -_QUIET_SECONDS
-        self._room = bytearray()
         self._lock = threading.Lock()
 
     @property
@@ -109,7 +87,7 @@ class ShardStream(Resumable):
     @property
     def position(self) -> Position:
         """Queue position after the last message that was counted or refused."""
-        return self._position
+        return self._reader.position
 
     @property
     def due(self) -> WindowRelease:
@@ -131,16 +109,12 @@ class ShardStream(Resumable):
             messages: envelopes, in order, each with the position after it.
         """
         with self._lock:
-            for group in _groups(messages):
-                self._take(group)
+            self._reader.take(self._counting, messages)
 
     def go_on_at(self, last: Position) -> None:
         """Move to a queue that was created again, given its end; earlier messages are lost."""
         with self._lock:
-            if last.born > self._position.born:
-                start = Position(last.born, 0)
-                self._note_gap(start)
-                self._position = start
+            self._reader.go_on_at(last)
 
     def contribute(
         self,
@@ -178,14 +152,15 @@ class ShardStream(Resumable):
                 message += f"contribution: its next one is number {self._released + 1}"
                 raise PlanError(message)
             self._announce(announced)
-            fresh = self._fresh() if last else None
-            parted = not last or self._position <= through or not self._position.sequence
-            self._whole = self._whole and parted
+            fresh = self._config.make_counting(self.part) if last else None
+            position = self._reader.position
+            parted = not last or position <= through or not position.sequence
+            self._reader.whole = self._reader.whole and parted
             self._pending[window, number] = self._contribution(last=last)
             self._released = number
             if fresh is not None:
                 self._counting.forget()
-                self._counting, self._whole = fresh, parted
+                self._counting, self._reader.whole = fresh, parted
                 self._window, self._released, self._announced = next_start, 0, 0
 
     def contribution(self, window: float, number: int) -> bytes:
@@ -225,17 +200,17 @@ class ShardStream(Resumable):
     def names(self) -> bytes:
         """Return the names of the last parts, for `know`."""
         with self._lock:
-            return self._reception.batch_ids.packed()
+            return self._reader.reception.batch_ids.packed()
 
     def know(self, names: bytes) -> None:
         """Set the names of parts counted under another number of shards, to count none again."""
         with self._lock:
-            self._reception.batch_ids.unpack(names)
+            self._reader.reception.batch_ids.unpack(names)
 
     def rotate(self) -> None:
         """Draw a new key for messages; see `Opener.rotate`."""
         with self._lock:
-            self._opener.rotate()
+            self._reader.opener.rotate()
 
     def snapshot(self) -> tuple[bytes, ShardReport]:
         """Return the state, and the public report about it."""
@@ -266,89 +241,11 @@ class ShardStream(Resumable):
         earlier = self._earlier(state)
         with self._lock:
             self._counting.resume(earlier.inner, released=released, announced=announced)
-            self._opener, self._pending = earlier.opener, earlier.pending
-            position, *window, self._whole = earlier.own
-            self._position = Position.unpack(position)
+            reader, self._pending = self._reader, earlier.pending
+            position, *window, reader.whole = earlier.own
+            reader.opener, reader.position = earlier.opener, Position.unpack(position)
             self._window, self._released, self._announced = window
-            self._reception.batch_ids.unpack(earlier.names)
-
-    def _take(self, group: Sequence[Message]) -> None:
-        """Count several messages in one pass; whatever fails, they are not counted again."""
-        room = self._room_for(sum(_stride(sealed) for _, sealed in group))
-        several: list[Submission] = []
-        at, before = 0, self._position
-        try:
-            for position, sealed in group:
-                if position > self._position:
-                    self._note_gap(position)
-                    self._position = position
-                    if read_mark(sealed) is None:
-                        self._read(sealed, room[at:], several)
-                        at += _stride(sealed)
-            for outcome in self._reception.take(self._counting, several):
-                if isinstance(outcome, Exception):
-                    self._refuse(outcome)
-        except MemoryError:  # nothing was counted: the broker has it until there is room
-            self._position = before
-            raise
-        except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
-            self._refuse(without_frames(error))
-        finally:
-            wipe(np.frombuffer(room, np.uint8))
-
-    def _room_for(self, size: int) -> memoryview:
-        """Return memory for opened messages: always the same, as new memory has page faults."""
-        if len(self._room) < size:
-            self._room = bytearray(size)
-        return memoryview(self._room)[:size]
-
-    def _read(self, sealed: Sealed, room: memoryview, several: list[Submission]) -> None:
-        """Open a message, and add its parts to those to be counted."""
-        try:
-            plain = self._opener.open(sealed, self.queue.subject, room)
-            for one in read_message(plain, len(self._reception.columns.wanted())):
-                if isinstance(one, InputError):
-                    self._refuse(one)
-                else:
-                    self._accept(Submission(one.batches, one.name), several)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - others are counted, and its words may show rows
-            self._refuse(without_frames(error))
-
-    def _accept(self, sent: Submission, several: list[Submission]) -> None:
-        """Add a part to those to be counted, unless a row of it belongs to another shard."""
-        try:
-            for batch in sent.batches:
-                self._router.check(batch, COLUMNS.index(USER), self.part.shard)
-        except InputError as error:
-            self._refuse(without_frames(error))
-        else:
-            several.append(sent)
-
-    def _refuse(self, error: Exception) -> None:
-        """Report a refused message, at most once a minute: forgers cannot fill the journal."""
-        reason = str(error)
-        expected = isinstance(error, PanPrivacyError)
-        # it should have been counted
-        if not expected or isinstance(error, ForgottenKeyError | HalvedError):
-            self._whole = False
-        if not expected:
-            reason = f"failed with {type(error).__name__}"
-        now = time.monotonic()
-        if now - self._told_refusal >= _QUIET_SECONDS:
-            self._told_refusal = now
-            JOURNAL.error(Event.refused_message, stream=self.name, reason=reason)
-
-    def _note_gap(self, position: Position) -> None:
-        """Mark the window incomplete if messages were lost, for example by a broker that died."""
-        before = self._position
-        if before == START:
-            return
-        anew = position.born != before.born
-        if anew or position.sequence != before.sequence + 1:
-            self._whole = False
-            JOURNAL.error(Event.lost_messages, stream=self.name)
+            reader.reception.batch_ids.unpack(earlier.names)
 
     def _announce(self, total: int) -> None:
         """Re-randomise the state until `total` intrusions have been announced."""
@@ -371,11 +268,7 @@ class ShardStream(Resumable):
             message = f"stream {self.name} has no release left but that of the end of the window"
             raise BudgetError(message)
         parts = counting.internals.contributions.parts("sums")
-        return b"".join(part.under(complete=self._whole).packed() for part in parts)
-
-    def _fresh(self) -> Counting:
-        """Return new statistics for the next window."""
-        return self._config.make_counting(self.part)
+        return b"".join(part.under(complete=self._reader.whole).packed() for part in parts)
 
     def _report(self) -> ShardReport:
         return ShardReport(
@@ -383,22 +276,22 @@ class ShardStream(Resumable):
             released=self._released,
             announced=self._announced,
             pending=list(self._pending),
-            position=self._position,
-            public=self._opener.public,
-            whole=self._whole,
+            position=self._reader.position,
+            public=self._reader.opener.public,
+            whole=self._reader.whole,
         )
 
     def _state(self) -> bytes:
         own = _OWN.pack(
-            self._position.packed(),
+            self._reader.position.packed(),
             self._window,
             self._released,
             self._announced,
-            self._whole,
+            self._reader.whole,
         )
-        names = self._reception.batch_ids.packed()
+        names = self._reader.reception.batch_ids.packed()
         kept = b"".join(self._pending.values())
-        return self._layout.packed(own + self._opener.packed() + names + kept)
+        return self._layout.packed(own + self._reader.opener.packed() + names + kept)
 
     def _earlier(self, state: bytes) -> _Earlier:
         """Return the decoded parts of a state.
@@ -411,7 +304,7 @@ class ShardStream(Resumable):
         stream = io.BytesIO(own)
         fields = _OWN.unpack(stream.read(_OWN.size))
         opener = Opener.unpack(stream.read(KEYS_BYTES))
-        names = stream.read(self._reception.batch_ids.state_bytes)
+        names = stream.read(self._reader.reception.batch_ids.state_bytes)
         pending = {key: stream.read(size) for key, size in kept.items()}
         return _Earlier(fields, opener, names, pending, inner)
 
@@ -429,7 +322,7 @@ class ShardStream(Resumable):
             "routing": self.part.key.hex(),
             "kept": [[float(window), number, size] for (window, number), size in kept.items()],
         }
-        own_bytes = _OWN.size + KEYS_BYTES + self._reception.batch_ids.state_bytes
+        own_bytes = _OWN.size + KEYS_BYTES + self._reader.reception.batch_ids.state_bytes
         own_bytes += sum(kept.values())
         return Container("ShardStream", public, own_bytes, [self._counting.internals.memory])
 
@@ -448,24 +341,3 @@ def _contributions_in(public: Mapping[str, Any]) -> dict[WindowRelease, int]:
     if any(size < 0 for size in found.values()):
         raise InputError(_DAMAGED)
     return found
-
-
-def _groups(
-    messages: Iterable[Message],
-) -> Iterator[list[Message]]:
-    """Yield messages that are opened together."""
-    group: list[Message] = []
-    size = 0
-    for one in messages:
-        if group and size + _stride(one[1]) > _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(one)
-        size += _stride(one[1])
-    if group:
-        yield group
-
-
-def _stride(sealed: Sealed) -> int:
-    """Return the size reserved for a message: columns of the next message are aligned."""
-    return -(-len(sealed) // _ALIGNED) * _ALIGNED

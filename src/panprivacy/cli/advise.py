@@ -64,7 +64,7 @@ class Recommendation:
         Raises:
             NoiseError: its answers would be noise.
         """
-        sizes: Any = Specification.from_text(self.stat).sizes
+        sizes = Specification.from_text(self.stat).sizes
         asked = request(self.epsilon, 1, 0)
         check_useful(sizes, asked)
         planned: Plan = sizes.planned(asked)

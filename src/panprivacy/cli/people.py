@@ -6,7 +6,6 @@ The pages that show this table are written by `python -m benchmarks.people`.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,8 +27,7 @@ def errors_by_people(
     """
     rows = []
     for people in PEOPLE:
-        sizes: Any = search.sizes
-        sizes = replace(sizes, expected=(people, people))
+        sizes = replace(search.sizes, expected=(people, people))
         one = Alternatives(sizes, search.releases, search.intrusions)
         rows.append((people, one.plan(epsilon, None).relative_margin(confidence)))
     return rows

@@ -28,10 +28,15 @@ from panprivacy.ground.validation import proportion
 from panprivacy.privacy.coins import Coins, SystemCoins
 from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss, format_rounded_up
 from panprivacy.privacy.noise import wipe
-from panprivacy.statistics.contribution import ContributionPart, read_parts
+from panprivacy.statistics.contribution import (
+    ContributionPart,
+    ContributionSummary,
+    read_parts,
+)
 from panprivacy.statistics.explain.description import Description, describe
 from panprivacy.statistics.header import differing
 from panprivacy.statistics.reading import Reading
+from panprivacy.statistics.records import Query
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.table.releasing import noised_sums
 
@@ -193,7 +198,7 @@ class _Merged:
 
     parts: list[ContributionPart]
     described: Description
-    query: Any
+    query: Query
     reading: Reading
 
     @classmethod
@@ -244,7 +249,7 @@ class _Merged:
         return 8 * plan.slicing.size(own, self.reading)
 
     @property
-    def told(self) -> Any:
+    def told(self) -> ContributionSummary:
         """Description in the contributions."""
         return self.parts[0].told
 
@@ -283,8 +288,7 @@ class _Merged:
         sums = self._sums()
         counts = noised_sums(sums, self.reading.scales, coins)
         wipe(sums)
-        answer: Any = self.reading.answer(counts, confidence)
-        return answer.under(self.label, self.told.group)
+        return self.reading.answer(counts, confidence).under(self.label, self.told.group)
 
     @property
     def lost(self) -> Answer:

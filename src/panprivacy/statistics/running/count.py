@@ -72,7 +72,7 @@ class RunningPlan(EventPlan):
         return f"how many events so far, at the end of each {steps}?"
 
     @property
-    def table(self) -> Any:  # a table of sums, into which no user is mapped
+    def table(self) -> Nodes:  # type: ignore[override]
         """The layout of the stored table."""
         return Nodes(self.tree)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Annotated, ClassVar, Unpack
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
         return EventBits(self.cells, self.bit_epsilon, self.request.intrusions)
 
     @property
-    def table(self) -> Any:  # bits, and sums that go on from step to step
+    def table(self) -> CountedBits:  # type: ignore[override]
         """The layout of the stored table."""
         return CountedBits(self.bits, self.levels, Nodes(self.tree))
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,6 +142,6 @@ def variances(mechanism: Mechanism, steps: int | None = None) -> Floats:
         mechanism: mechanism of the count.
         steps: number of steps; None for all.
     """
-    silent: Any = Silent()
+    silent = Silent()
     count = mechanism.horizon if steps is None else steps
     return mechanism.run(mechanism.initial(silent), np.zeros(count, np.int64), silent).variances

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, NoReturn
@@ -11,7 +13,10 @@ from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import integer
+from panprivacy.statistics.running.stepwise.nodes import SteppedTable
 from panprivacy.tables.cells.protocol import Deltas
+from panprivacy.tables.counters.running import Sum
+from panprivacy.tables.decoders.intervals import Measured
 from panprivacy.tables.planning.request import Request, Split
 
 MOST_STEPS = 1_000_000_000
@@ -57,6 +62,23 @@ class EventPlan(Plan):
     hides = "event"
     conditions = ("what is hidden is one event, not all events of a user",)
     range_of_states = None
+
+    @property
+    @abstractmethod
+    def table(self) -> SteppedTable:  # type: ignore[override]
+        """The layout of the stored table, whose noise depends on the step."""
+
+    @abstractmethod
+    def estimate(
+        self, sums: Sequence[Sum], epoch: int, confidence: float
+    ) -> tuple[float, float, float, Measured]:
+        """Return the answer, both ends of its interval, and the estimate before it is cut.
+
+        Args:
+            sums: of the table, as they have left.
+            epoch: how many intrusions were announced.
+            confidence: how often the interval is to cover the truth.
+        """
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that is not hidden, or takes something back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +14,44 @@ from panprivacy.tables.counters.endless import Endless
 from panprivacy.tables.counters.mechanism import CounterState, Floats, Integers
 from panprivacy.tables.counters.running import KNOWN, Running
 from panprivacy.tables.counters.tree import Tree
+
+
+class SteppedTable(Protocol):
+    """A table with noisy sums that go on from step to step; its noise depends on the step."""
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+
+    @property
+    def is_presence(self) -> bool:
+        """Whether a cell shows only the presence of its user."""
+
+    @property
+    def says(self) -> str:
+        """Description of a cell."""
+
+    def initial(self, coins: Coins) -> Table:
+        """Return a table that has counted nothing."""
+
+    def is_table(self, table: Table) -> bool:
+        """Return whether a table can be one of these."""
+
+    def sums(self, table: Table, tick: int, coins: Coins) -> list[Running]:
+        """Return its sums, in place, after so many steps."""
+
+    def restart(self, table: Table, tick: int, coins: Coins) -> None:
+        """Restart its sums at a later step, with new noise."""
+
+    def fresh_noise(self, coins: Coins, table: Table, tick: int) -> Table:
+        """Return the noise that an announced intrusion adds."""
+
+    def rerandomise(self, table: Table, noise: Table, tick: int, coins: Coins) -> None:
+        """Add that noise."""
 
 
 @dataclass(frozen=True, slots=True)

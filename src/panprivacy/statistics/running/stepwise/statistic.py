@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from panprivacy.ground.validation import proportion
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.notes import note_on
-from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Release
+from panprivacy.statistics.running.stepwise.event_plan import EventPlan
 from panprivacy.statistics.state import State
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.table.memory import Batch, TableMemory
@@ -21,7 +21,7 @@ from panprivacy.statistics.table.releasing import TableReleasing
 from panprivacy.tables.cells.protocol import Table
 from panprivacy.tables.counters.running import Running
 
-P = TypeVar("P", bound=Plan)
+P = TypeVar("P", bound=EventPlan)
 
 
 class StepwiseMemory(TableMemory[P]):
@@ -33,29 +33,24 @@ class StepwiseMemory(TableMemory[P]):
         """Re-randomise; after steps that have left since, restart its sums with new noise."""
         super().catch_up(state, announced)
         if state.tick < state.releases:
-            table: Any = self.plan.table
-            table.restart(state.table, state.releases, self.coins)
+            self.plan.table.restart(state.table, state.releases, self.coins)
             state.tick = state.releases
 
     def earlier(self, state: bytes, released: int, announced: int) -> State:
         """Return an earlier state, once it is checked: none of its sums begins after its end."""
         earlier = super().earlier(state, released, announced)
-        table: Any = self.plan.table
-        for one in table.sums(earlier.table, earlier.tick, self.coins):
+        for one in self.plan.table.sums(earlier.table, earlier.tick, self.coins):
             one.check(earlier.tick, memoryview(one.packed()))
         return earlier
 
     def fresh_noise(self, state: State) -> Table:
         """Return as much noise as open nodes were born with, for an announced intrusion."""
-        table: Any = self.plan.table
-        noise: Table = table.fresh_noise(self.coins, state.table, state.tick)
-        return noise
+        return self.plan.table.fresh_noise(self.coins, state.table, state.tick)
 
     def rerandomise(self, state: State, noise: Table) -> None:
         """Add the noise, in the open step; what fails half way is wiped."""
-        table: Any = self.plan.table
         with self._undone_on_error(state):
-            table.rerandomise(state.table, noise, state.tick, self.coins)
+            self.plan.table.rerandomise(state.table, noise, state.tick, self.coins)
 
     @contextmanager
     def _undone_on_error(self, state: State) -> Iterator[None]:
@@ -71,9 +66,7 @@ class StepwiseMemory(TableMemory[P]):
     @property
     def sums(self) -> list[Running]:
         """The sums in its table, in place."""
-        table: Any = self.plan.table
-        sums: list[Running] = table.sums(self.now.table, self.now.tick, self.coins)
-        return sums
+        return self.plan.table.sums(self.now.table, self.now.tick, self.coins)
 
 
 class CountedMemory(StepwiseMemory[P]):
@@ -115,8 +108,7 @@ class StepwiseReleasing(TableReleasing[P]):
         """
         self.check_release(confidence=confidence, **asked)
         memory = self.memory
-        plan: Any = memory.plan
-        state = memory.now
+        plan, state = memory.plan, memory.now
         after = state.table.copy()
         try:
             sums = plan.table.sums(after, state.tick, memory.coins)

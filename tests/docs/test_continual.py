@@ -15,6 +15,8 @@ import panprivacy as pp
 from panprivacy.tables.counters.mechanism import variances
 from panprivacy.tables.counters.shapes import best_shares, mixed_radix
 from panprivacy.tables.counters.tree import Tree
+from tests.statistical.checks import OFF, accepted, rejected
+from tests.statistical.test_counters import SKEWED
 
 PAGE = continual.PAGE.read_text()
 QUICK = [steps for steps in continual.RUNS if steps <= 10**5]
@@ -53,9 +55,17 @@ def test_all_methods_are_on_the_page():
 @pytest.mark.long
 @pytest.mark.parametrize("way", [continual.CLOSED, continual.FACTORISED], ids=lambda way: way.name)
 def test_a_run_errs_as_the_page_says(way):
-    squares = continual.squares(way, 1_000, 200)
-    spread = np.std(squares) / math.sqrt(len(squares))
-    assert abs(np.mean(squares) - way.predicted(1_000) ** 2) < 5 * spread
+    """False alarm 1e-6, with a third more deviation for the skewness of squares."""
+    squares = np.array(continual.squares(way, 1_000, 200))
+    predicted = way.predicted(1_000) ** 2
+
+    def p_value(squares):
+        z = abs(squares.mean() - predicted) / squares.std() * math.sqrt(len(squares))
+        return math.erfc(z / SKEWED / math.sqrt(2))
+
+    assert accepted(p_value(squares))
+    assert rejected(p_value(OFF**2 * squares))
+    assert rejected(p_value(squares / OFF**2))
 
 
 def test_errors_beside_others_are_those_of_the_errors_above():

@@ -37,6 +37,7 @@ from reproductions.digalakis.simulated import (
 import panprivacy as pp
 from panprivacy.papers.published import DworkDensity, OptBernDensity, PPDSDensity
 from panprivacy.papers.published.digalakis_theory import tuned_bits
+from tests.statistical.checks import accepted, rejected, spreads
 
 PAGE = (FOLDER / "README.md").read_text()
 CLASSES = {
@@ -67,8 +68,11 @@ def test_the_formulas_err_by_what_a_plan_states(name):
 @pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_the_law_of_many_runs_is_that_of_the_class(name):
-    """Means and variances, at a loss where no answer is cut to 0 .. 1."""
-    cells, total, runs = 2_000, Fraction(3), 120
+    """Means and variances, at a loss where no answer is cut to 0 .. 1.
+
+    False alarm 1e-6 an assertion; a deviation that is off by a half is found.
+    """
+    cells, total, runs = 2_000, Fraction(3), 240
     came = np.arange(0, UNIVERSE, 5)
     released = []
     for _ in range(runs):
@@ -80,8 +84,10 @@ def test_the_law_of_many_runs_is_that_of_the_class(name):
     drawn = repaired_answers(one, statistic.plan.cells, many, np.random.default_rng(3))
     assert max(released) < 1
     assert abs(np.mean(released) - drawn.mean()) < Z * drawn.std() * math.sqrt(1 / runs + 1 / 2e4)
-    spread = 1 + Z * math.sqrt(2 / runs)
-    assert 1 / spread < np.var(released) / drawn.var() < spread
+    errors = np.array(released) - drawn.mean()
+    assert accepted(spreads(errors, drawn.std(), 1.02))
+    assert rejected(spreads(errors * 1.5, drawn.std(), 1.02))
+    assert rejected(spreads(errors / 1.5, drawn.std(), 1.02))
 
 
 def test_streams_have_the_densities_of_the_paper():

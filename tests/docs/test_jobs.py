@@ -13,7 +13,7 @@ import pytest
 
 from panprivacy.service.config.tokens import Role
 from tests.docs.test_service import NGINX, ROOT, Shell, free_port, listens
-from tests.service.running import wait_until
+from tests.service.running import wait_until, wait_until_read
 
 MOST = 11
 """Commands of a job."""
@@ -26,7 +26,7 @@ class Job(Shell):
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.commands, self._service = 0, None
+        self.commands, self.datagrams, self._service = 0, [], None
 
     def run(self, command):
         self.commands += 1
@@ -52,7 +52,8 @@ class Job(Shell):
         for named in sorted(set(re.findall(r"127\.0\.0\.1:(55\d\d)", text))):
             with socket.socket(type=socket.SOCK_DGRAM) as sock:
                 sock.bind(("127.0.0.1", 0))
-                text = text.replace(named, str(sock.getsockname()[1]))
+                self.datagrams.append(sock.getsockname()[1])
+                text = text.replace(named, str(self.datagrams[-1]))
         config.write_text(text)
 
     def __enter__(self):
@@ -104,7 +105,7 @@ def test_the_owner_of_a_site_reads_how_many_readers_each_page_has(tmp_path):
             for page, readers in PAGES.items():
                 for reader in range(readers):
                     get(port, page, f"127.{1 + reader // 200}.{reader % 200}.1")
-            time.sleep(1)  # a datagram is counted as it comes
+            wait_until_read(*job.datagrams)  # each is counted as it comes
             job.release("pages")
             pages = {one["group"]: float(one["value"]) for one in job.answers("pages")}
             job.release("visitors")

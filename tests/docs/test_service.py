@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from panprivacy.service.config.tokens import Role, hash_of
 from panprivacy.service.outgoing.records import FIELDS
 from panprivacy.service.web.metrics import _QUESTION
 from panprivacy.statistics.catalogue import kinds
-from tests.service.running import Service, wait_until
+from tests.service.running import Service, wait_until, wait_until_read
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/service.md").read_text()
@@ -235,7 +234,7 @@ def test_visitors_of_a_real_nginx_are_counted_and_its_proxy_leads_to_the_service
             for client in range(CLIENTS):
                 assert nginx.get("/seen", f"127.0.0.{client + 2}") == b"204"
             assert nginx.get("/v1/openapi.json", "127.0.0.1") == b"200"
-            time.sleep(1)  # a datagram is counted as it comes
+            wait_until_read(syslog_port)  # a datagram is counted as it comes
             assert service.release().status_code == 201
             (answer,) = service.releases()
         logs = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

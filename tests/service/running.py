@@ -42,6 +42,15 @@ _PAUSE = 0.005
 _LISTENING = re.compile(r"^panprivacy: listening where=(\S+)$", re.MULTILINE)
 
 
+def wait_until_read(*ports):
+    """Wait until no datagram waits at these ports, and until what was read is counted."""
+    at = "|".join(f"{port:04X}" for port in ports)
+    mark = re.compile(rf"^ *\d+: [0-9A-F]+:({at}) \S+ \S+ [0-9A-F]+:(?!00000000)", re.MULTILINE)
+    tables = [Path("/proc/net", name) for name in ("udp", "udp6")]
+    wait_until(lambda: not any(one.exists() and mark.search(one.read_text()) for one in tables))
+    time.sleep(0.5)
+
+
 class Service:
     """A service with a folder of its own; as a context manager, it is killed in the end.
 

@@ -268,9 +268,11 @@ def test_it_is_tried_again_in_a_second_and_not_at_once():
     stream = Idle()
     stream.fails = StoreError("gone")
     stream.deadline = lambda: 0.0
+    began = time.monotonic()
     with running([stream], None, NEVER):
         time.sleep(0.5)
-        assert len(stream.done) <= 2
+        tried = len(stream.done)
+    assert tried <= 2 + (time.monotonic() - began)
 
 
 # The clock
@@ -326,13 +328,17 @@ def test_a_slow_disk_is_not_written_to_twice_in_a_row(disk):
 
 def test_a_stream_is_advanced_at_its_deadline(monkeypatch):
     monkeypatch.setattr(keeper, "_LONGEST_WAIT", NEVER)
-    stream, due = Idle(), time.time() + 0.3
-    stream.deadline = lambda: due if time.time() < due else due + NEVER
-    stream.advance = lambda: stream.done.append(time.time())
+    stream, due = Idle(), []
+
+    def advance():
+        stream.done.append(time.time())
+        due[:] = due or [stream.done[0] + 0.3]
+
+    stream.advance = advance
+    stream.deadline = lambda: due[0] if len(stream.done) == 1 else time.time() + NEVER
     with running([stream], None, NEVER):
         wait_until(lambda: len(stream.done) == 2, PATIENCE)
-    first, second, _ = stream.done
-    assert first < due <= second
+    assert stream.done[1] >= due[0]
 
 
 @pytest.mark.long

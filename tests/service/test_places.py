@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import stat
-import time
 
 import httpx
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from panprivacy.service.client import announced
 from tests.commands import run_command
 from tests.service.browsing import dashboard
-from tests.service.running import TOKENS, Service
+from tests.service.running import TOKENS, Service, wait_until_read
 
 pytestmark = pytest.mark.long
 
@@ -134,7 +133,7 @@ def test_ipv6_and_both_at_once(tmp_path):
         for way, (family, where) in enumerate(ways):
             for network in range(100):
                 send_line(family, where, f"10.{way}.{network}.1")
-        time.sleep(0.5)  # nobody confirms a datagram
+        wait_until_read(port)  # nobody confirms a datagram
         low, high = counted(service)
         assert 103 < low <= 203 <= high < 300  # low is above 140 where both ways are counted
         service.kill()

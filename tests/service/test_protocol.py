@@ -585,12 +585,12 @@ def test_what_finds_no_room_goes_to_the_application(served, seen, monkeypatch):
 
 @pytest.mark.long
 def test_a_connection_that_is_used_stays_open_and_is_closed_when_it_is_idle(served, monkeypatch):
-    monkeypatch.setattr(served.server.config, "timeout_keep_alive", 0.5)
-    assert one_by_one(served, *[post(FIRST)] * 6, pause=0.2) == [202] * 6
+    monkeypatch.setattr(served.server.config, "timeout_keep_alive", 2)
+    assert one_by_one(served, *[post(FIRST)] * 6, pause=0.4) == [202] * 6
     began = time.monotonic()
-    answers = served.talk(post(FIRST), post(FIRST), pause=0.2)
+    answers = served.talk(post(FIRST), post(FIRST), pause=0.4)
     assert [one.status for one in answers] == [202] * 2
-    assert 0.6 < time.monotonic() - began < PATIENCE / 2
+    assert 2.3 < time.monotonic() - began < PATIENCE / 2
 
 
 @pytest.mark.parametrize("at", [1, 40, -1])
@@ -901,7 +901,7 @@ def test_one_slow_sender_keeps_no_other_out(tmp_path, connections, came):
                 began = time.monotonic()
                 (answer,) = service.talk(sent)
                 assert answer.status == 202, answer.body
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < PATIENCE / 2
                 time.sleep(0.2)
             assert 0 < door._bytes._held["ingest"] <= 30_000_000
             assert 0 < door._requests._held["ingest"] <= 500

@@ -117,6 +117,16 @@ def at_most(errors: np.ndarray, deviation: float) -> float:
     return chi_square_tail(float((errors**2).sum()) / deviation**2, len(errors))
 
 
+def at_least(errors: np.ndarray, deviation: float) -> float:
+    """The same of a deviation that may be larger."""
+    return 1 - at_most(errors, deviation)
+
+
+def within(values: np.ndarray, low: float, high: float) -> float:
+    """The normal test of a mean from `low` to `high`, for hundreds of independent values."""
+    return centred(values - min(max(float(values.mean()), low), high))
+
+
 @dataclass(frozen=True)
 class Runs:
     """Independent runs of one statistic on one stream.

@@ -1,6 +1,7 @@
 """The mean of `estimate` is the truth, where `value` is cut; and sums have intervals that hold.
 
-False-alarm rate 1e-6 an assertion. Power: a mean that is off by a quarter of a standard error is
+Coins have seeds, so that an assertion on a correct program holds always; with others it would fail
+once in a million runs. Power: a mean that is off by a quarter of a standard error is
 found all but once in a million; what cutting does to a mean, 0.4 standard errors, is shown to be.
 """
 

@@ -43,6 +43,7 @@ def test_a_day_like_the_last_one_errs_as_its_plan_says_and_less_than_the_first()
     deviations = np.array([USERS * plan.relative_error(USERS) for plan in learned])
     assert accepted(spreads(errors / deviations, 1.0, 1.05))
     assert rejected(spreads(errors / deviations, OFF, 1.05))
+    # An answer that is seven deviations off makes it 0.88 of what it was.
     assert deviations.max() < 0.95 * USERS * wide.relative_error(USERS)
     held = sum(answer.low <= USERS <= answer.high for answer in answers)
     assert accepted(happens(held, len(answers), LEAST, 1.0))

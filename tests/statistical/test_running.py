@@ -11,7 +11,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.tables.counters.mechanism import variances
 
-from .checks import accepted, at_most, centred, happens, rejected
+from .checks import accepted, at_least, at_most, centred, happens, rejected
 
 RUNS, STEPS = 600, 12
 UNSEEN = 4, 5, 6
@@ -48,5 +48,6 @@ def test_answers_are_as_good_as_they_say(restarted):
     assert accepted(centred(found))
     assert accepted(p_value(found))
     assert rejected(p_value(2 * found))
-    assert found.std() > 0.8 * deviation
+    assert accepted(at_least(found, 0.8 * deviation))
+    assert rejected(at_least(found / 2, 0.8 * deviation))
     assert accepted(happens(covered, RUNS, LEAST_COVERAGE, 1))

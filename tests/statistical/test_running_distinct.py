@@ -10,7 +10,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import accepted, at_most, centred, happens, rejected
+from .checks import accepted, at_least, at_most, centred, happens, rejected
 
 RUNS, STEPS, USERS = 250, 4, 6_000
 LEAST_COVERAGE = 0.945
@@ -49,6 +49,7 @@ def test_answers_are_as_good_as_they_say(life):
     assert accepted(centred(last))
     assert accepted(p_value(last))
     assert rejected(p_value(2 * last))
-    assert last.std() > 0.7 * deviation
+    assert accepted(at_least(last, 0.8 * deviation))
+    assert rejected(at_least(last / 2, 0.8 * deviation))
     assert accepted(happens(covered[0], RUNS, LEAST_COVERAGE, 1))
     assert accepted(happens(covered[1], RUNS, LEAST_COVERAGE, 1))

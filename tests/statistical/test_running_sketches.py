@@ -10,7 +10,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import accepted, at_most, centred, happens, rejected
+from .checks import accepted, at_least, at_most, centred, happens, rejected
 
 RUNS, STEPS = 250, 4
 LEAST_COVERAGE = 0.945
@@ -73,4 +73,5 @@ def test_answers_are_as_good_as_they_say(case, restarted):
     if case not in {"hashed", "heavy"}:  # of which the worst stream is told
         assert accepted(centred(errors))
         assert rejected(p_value(2.2 * errors))
-        assert errors.std() > 0.6 * deviation
+        assert accepted(at_least(errors, 0.6 * deviation))
+        assert rejected(at_least(errors / 3, 0.6 * deviation))

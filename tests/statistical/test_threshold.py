@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import accepted, at_most, centred, happens, rejected, repeat
+from .checks import accepted, at_least, at_most, centred, happens, rejected, repeat
 
 RUNS = 1_000
 LEAST_COVERAGE = 0.945
@@ -61,5 +61,7 @@ def test_answers_are_as_good_as_they_say(stream, given):
     assert accepted(centred(errors))
     assert accepted(p_value(errors))
     assert rejected(p_value(2 * errors))
-    assert errors.std() > (0.8 if stream == "nobody" else 2 / 3) * deviation
+    least = (0.8 if stream == "nobody" else 2 / 3) * deviation
+    assert accepted(at_least(errors, least))
+    assert rejected(at_least(errors / 2, least))
     assert accepted(happens(runs.covered(), RUNS, LEAST_COVERAGE, 1))

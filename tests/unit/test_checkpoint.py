@@ -277,7 +277,7 @@ def test_the_key_of_a_file_is_overwritten_before_the_file_is_written(checkpoint,
 
 def shard(intrusions=0):
     count = pp.CroppedSum(
-        tau=2, universe=500, epsilon=60, releases=intrusions + 1, intrusions=intrusions
+        tau=2, universe=500, epsilon=120, releases=intrusions + 1, intrusions=intrusions
     )
     count.update(range(100))
     return count
@@ -285,7 +285,7 @@ def shard(intrusions=0):
 
 def resumed(checkpoint, identity, intrusions=0):
     count = pp.CroppedSum(
-        tau=2, universe=500, epsilon=60, releases=intrusions + 1, intrusions=intrusions
+        tau=2, universe=500, epsilon=120, releases=intrusions + 1, intrusions=intrusions
     )
     checkpoint.resume([count], identity=identity)
     return count

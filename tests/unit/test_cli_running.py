@@ -129,10 +129,12 @@ def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
         assert picture.read_bytes().startswith(b"\x89PNG"), "it is drawn as it runs"
         process.stdin.write(b"visit\n" * 700)
         process.stdin.flush()
-        time.sleep(1)
+        documents = first
+        while documents[-1]["answers"][0]["truth"] < 1_200:
+            documents.append(json.loads(process.stdout.readline()))
         process.send_signal(signal.SIGTERM)
         printed, said = process.communicate(timeout=PATIENCE)
-    documents = [*first, *map(json.loads, printed.splitlines())]
+    documents += map(json.loads, printed.splitlines())
     assert process.returncode == -signal.SIGTERM
     assert said.decode().startswith("panprivacy: ended by SIGTERM")
     answers = [one["answers"][0] for one in documents]

@@ -48,6 +48,19 @@ def send(process, data):
     time.sleep(0.2)  # the reader takes what it has read to its queue, or waits for more
 
 
+def wait_until_idle(process):
+    """Wait until its threads have slept for a while: what was sent has been counted."""
+    asleep, until = 0, time.monotonic() + PATIENCE
+    while asleep < 10 and time.monotonic() < until:
+        time.sleep(0.01)
+        asleep = asleep + 1 if states_of_threads(process) <= {"S"} else 0
+
+
+def states_of_threads(process):
+    threads = Path(f"/proc/{process.pid}/task").glob("*/stat")
+    return {one.read_text().rpartition(")")[2].split()[0] for one in threads}
+
+
 def ended(process, number):
     """What a program printed that a signal ended, and the one line that it said."""
     process.send_signal(number)
@@ -69,6 +82,7 @@ def rows(count):
 def test_it_answers_what_came(started, schedule, number):
     process = started("-", "--format", "csv", *COUNT, *SCHEDULES[schedule], "--json")
     send(process, b"id\n" + rows(700) + b"half a ro")
+    wait_until_idle(process)
     printed, line = ended(process, number)
     document = json.loads(printed)  # one answer, once
     assert document["answers"][0]["value"] == pytest.approx(700, abs=60)
@@ -113,6 +127,7 @@ def test_an_arrow_stream_is_ended_as_well(started):
         writer.write_table(table)
     process = started("-", "--format", "arrow", *COUNT, "--json")
     send(process, sink.getvalue()[:-8])  # without the mark of its end
+    wait_until_idle(process)
     (answer,) = json.loads(ended(process, signal.SIGTERM)[0])["answers"]
     assert answer["value"] == pytest.approx(700, abs=60)
 
@@ -143,8 +158,7 @@ def wait_until_stopped(process):
     """Each of its threads: one that goes on could take a signal before the others are there."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        threads = Path(f"/proc/{process.pid}/task").glob("*/stat")
-        if {one.read_text().rpartition(")")[2].split()[0] for one in threads} == {"T"}:
+        if states_of_threads(process) == {"T"}:
             return
     raise TimeoutError
 
@@ -203,6 +217,7 @@ def test_an_announced_intrusion_takes_effect_while_the_pipe_is_silent(started):
         process.send_signal(signal.SIGUSR1)
         assert expected in process.stderr.readline().decode()
     send(process, b"".join(b"other %d\n" % n for n in range(700)))
+    wait_until_idle(process)
     printed, _ = ended(process, signal.SIGTERM)
     (answer,) = json.loads(printed)["answers"]
     assert answer["value"] == pytest.approx(1_400, abs=120)

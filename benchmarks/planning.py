@@ -130,7 +130,7 @@ def caches() -> list[Any]:
 
 
 def seconds(kind: str, sizes: Sizes) -> float:
-    """The time of the processor that one printed plan takes, or its refusal, with none in memory."""
+    """The time of the processor that a plan and its text take, or its refusal; caches are empty."""
     for one in caches():
         one.cache_clear()
     start = time.process_time()

@@ -95,6 +95,22 @@ def test_no_event_and_no_look_costs_more_than_is_claimed(method, horizon):
     assert found.loss >= Fraction(97, 100) * EPSILON or method == "pan_private_tree"
 
 
+def take_back(program, action, amount):
+    return getattr(program, action)(-amount)
+
+
+@pytest.mark.parametrize("horizon", [1, 3, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.parametrize("method", LINEAR)
+def test_an_event_that_takes_back_costs_no_more_than_one_that_adds(method, horizon):
+    make = counter(horizon, method, bound=3, signed=True)
+    subject = AddingProgram(
+        make, take_back, lambda left: left.counts, cells, lambda one: one.state()
+    )
+    found = shifted_loss(subject, steps(horizon), 3)
+    assert found.loss == audited(counter(horizon, method, bound=3), steps(horizon), 3).loss
+    assert found.loss <= EPSILON
+
+
 def tree(radices, *, open_steps=False, combined=True, shares=None, **more):
     shares = shares or best_shares(radices, 2 if open_steps else 1, 2)
     horizon = int(np.prod(radices))

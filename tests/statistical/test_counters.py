@@ -230,6 +230,21 @@ def test_intervals_of_delayed_answers_hold_the_truth(loss):
     assert all(accepted(happens(held[level], 200, level - 0.01, 1)) for level in LEVELS)
 
 
+@pytest.mark.parametrize("name", ["mixed_radix", "segments"])
+def test_intervals_of_signed_steps_hold_a_truth_below_0(name):
+    """Also within a segment, of which the answer leaves out the part that has not left."""
+    held = dict.fromkeys(LEVELS, 0)
+    for _ in range(200):
+        counter = Counter(400, epsilon=4, bound=3, signed=True, method=name, coins=FastCoins())
+        amounts = np.random.default_rng().integers(-3, 3, 317)
+        counter.run(amounts)
+        for level in LEVELS:
+            low, high = counter.interval(level)
+            held[level] += low <= amounts.sum() <= high
+    assert all(accepted(happens(held[level], 200, level - 0.01, 1)) for level in LEVELS)
+    assert amounts.sum() < 0
+
+
 def longest_streak(marked):
     """The length of the longest run of marked steps."""
     ends = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]])))

@@ -584,6 +584,9 @@ PLANS = [
     ({"epsilon": 1, "horizon": None, "pan_private": False}, "horizon must say"),
     ({"rho": 1, "horizon": 2**27}, "a number a step"),
     ({"rho": 1, "bound": 1_001}, "bound of at most 1,000"),
+    ({"epsilon": 1, "method": "response", "signed": True}, "leave out signed"),
+    ({"epsilon": 1, "method": "delayed", "signed": True}, "leave out signed"),
+    ({"epsilon": 1, "signed": 1}, "signed must be True or False"),
 ]
 
 
@@ -722,7 +725,7 @@ def test_the_copy_of_what_steps_add_is_wiped(name, monkeypatch):
 
 
 def test_a_synthetic_count_follows_closed_counters_from_where_they_are():
-    for other in (5, make("open")):
+    for other in (5, make("open"), make("mixed_radix", signed=True)):
         with pytest.raises(PlanError, match="must be a Counter, made without open_steps"):
             Synthetic(other)
     counter = make("mixed_radix", horizon=5_000)
@@ -862,10 +865,47 @@ def test_an_amount_out_of_range_is_named_by_its_row(amounts, row):
         counter.run(amounts)
     assert refused.value.row == row
     assert refused.value.reason == (
-        "a step adds a whole number, 0 to 3: for more, make it with bound="
+        "a step adds a whole number, 0 to 3: for more, make it with bound=, for less with "
+        "signed=True"
     )
     for amount in (4, -1, 1.0, "1", None, np.timedelta64(1)):
         with pytest.raises(InputError, match="0 to 3"):
             counter.step(amount)
     counter.step(3)
     assert counter.step(np.int8(0)).unit == "events"
+
+
+SIGNED = [name for name in NAMED if name not in {"response", "delayed"}]
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_what_takes_back_is_counted_with_its_sign(name):
+    """By the same noise: answers differ by the sum of what is added, whatever its sign."""
+    amounts = np.array([3, -3, -2, 0, 1, -3, 2])
+    one, other = make(name, signed=True), make(name, signed=True)
+    moved = one.run(amounts) - other.run(-amounts)
+    assert (one.bound, one.signed, one.tick) == (3, True, 7)
+    if name != "segments":
+        assert moved == pytest.approx(2 * np.cumsum(amounts))
+    low, high = one.interval(0.999)
+    assert low < 0 < high
+    assert one.value - low == pytest.approx(high - one.value)
+
+
+@pytest.mark.parametrize("amount", [4, -4, 1.0, None])
+def test_a_signed_step_is_within_the_bound_either_way(amount):
+    counter = make("mixed_radix", signed=True)
+    with pytest.raises(InputError, match=r"whole number, -3 to 3: for more, make it with bound=$"):
+        counter.step(amount)
+    assert counter.step(-3).unit == "events"
+
+
+def test_a_state_says_whether_steps_are_signed():
+    """One of before does not, and is gone on from."""
+    plain, signed = make("mixed_radix"), make("mixed_radix", signed=True)
+    assert b"signed" not in plain.state()
+    with pytest.raises(InputError):
+        make("mixed_radix").resume(signed.state())
+    again = make("mixed_radix", signed=True)
+    again.resume(signed.state())
+    assert again.state() == signed.state()

@@ -177,6 +177,21 @@ def test_a_delta_that_would_not_be_hidden(delta):
     assert visits.state() == before
 
 
+def test_events_take_back_what_others_add_where_they_are_signed():
+    """With the noise of before, and an answer that may be below 0."""
+    stock, plain = count(bound=3, signed=True), count(bound=3)
+    assert stock.plan.absolute_error() == plain.plan.absolute_error()
+    for step, deltas in enumerate([[3, 2], [-3, -3], [-1, 0]], start=1):
+        stock.update(["ada", "grace"], deltas)
+        plain.update(["ada", "grace"], [3, 3])
+        found, other = stock.release(), plain.release()
+        assert found.estimate - other.estimate == pytest.approx([5, -1, -2][step - 1] - 6 * step)
+        assert found.value - found.low == pytest.approx(found.high - found.value)
+    with pytest.raises(pp.InputError, match="delta must be -3 to 3") as refused:
+        stock.update([1, 2], [-3, -4])
+    assert refused.value.row == 2
+
+
 def test_nothing_can_be_asked_of_it_and_no_sum_be_taken():
     visits = count()
     with pytest.raises(pp.PlanError, match="has no tau="):

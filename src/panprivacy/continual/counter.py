@@ -51,8 +51,9 @@ class Counter(StepCounter[Running]):
     time between two answers. An object belongs to one thread at a time.
 
     Guarantee: the joint law of the state at any one time between two steps, and of all answers,
-    changes by a factor of at most `e**epsilon` when one step has another amount, of 0 .. bound;
-    with `open_steps` the time may lie within a step. With `rho`, the same is zero-concentrated
+    changes by a factor of at most `e**epsilon` when one event is added or removed, or one step has
+    another amount that differs by at most the bound; with `open_steps` the time may lie within a
+    step. With `rho`, the same is zero-concentrated
     differential privacy of that rho. Announced intrusions before that time are covered as well,
     for nothing. [tests/exact/test_continual.py, docs/guarantees/continual.md]
 
@@ -67,6 +68,8 @@ class Counter(StepCounter[Running]):
         rho: the same of zero-concentrated differential privacy; better for many steps.
         method: one of `METHODS`; None for the best where there are many steps.
         bound: the most that one event adds.
+        signed: whether an event may take back as much as well, as a visitor who leaves. It costs no
+            accuracy: what is hidden is one event, not an event and what takes it back.
         open_steps: whether the state may be seen within a step: `add` then counts events as they
             come, any number of them in a step.
         pan_private: whether the state may be seen at all. Without, it is exact.
@@ -89,6 +92,7 @@ class Counter(StepCounter[Running]):
         rho: Epsilon | None = None,
         method: str | None = None,
         bound: int = 1,
+        signed: bool = False,
         open_steps: bool = False,
         pan_private: bool = True,
         ledger: Ledger | None = None,
@@ -106,6 +110,7 @@ class Counter(StepCounter[Running]):
             positive_integer(MOST_HORIZON, bound=bound),
             truth(open_steps=open_steps),
             truth(pan_private=pan_private),
+            truth(signed=signed),
         )
         check_request(self._method, self._asked)
         if ledger is not None and (self._by_rho or METHODS[self._method].with_delta):
@@ -127,6 +132,11 @@ class Counter(StepCounter[Running]):
     def bound(self) -> int:
         """The most that one event adds."""
         return self._asked.bound
+
+    @property
+    def signed(self) -> bool:
+        """Whether an event may take back as much as one adds."""
+        return self._asked.signed
 
     @property
     def open_steps(self) -> bool:
@@ -184,7 +194,8 @@ class Counter(StepCounter[Running]):
         """End a step, which adds an amount; the answer after it.
 
         Args:
-            amount: amount that the step adds, 0 .. bound, beside what `add` has counted in it.
+            amount: amount that the step adds, 0 or -bound .. bound, beside what `add` has counted
+                in it.
             confidence: probability that the interval holds the truth.
 
         Raises:
@@ -208,7 +219,7 @@ class Counter(StepCounter[Running]):
         each with `step`.
 
         Args:
-            amounts: amount that each step adds, 0 .. bound.
+            amounts: amount that each step adds, 0 or -bound .. bound.
 
         Raises:
             InputError: an amount is out of range. Nothing was changed.
@@ -221,7 +232,7 @@ class Counter(StepCounter[Running]):
         if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
             message = "steps are whole numbers, in one row of integers"
             raise InputError(message)
-        outside = (taken < 0) | (taken > self.bound)
+        outside = (taken < self._asked.least) | (taken > self.bound)
         try:
             if outside.any():
                 raise InputError(self._out_of_range, row=int(outside.argmax()) + 1)
@@ -247,7 +258,7 @@ class Counter(StepCounter[Running]):
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return both ends of the interval around the last answer that holds the truth so often."""
-        return self._now.last.interval(proportion(confidence=confidence))
+        return self._now.last.interval(proportion(confidence=confidence), signed=self.signed)
 
     def announce_intrusion(self) -> None:
         """Add fresh noise to the state after an intrusion, so that one more is covered.
@@ -271,16 +282,21 @@ class Counter(StepCounter[Running]):
             "method": self._method,
             "open_steps": asked.open_steps,
             "pan_private": asked.pan_private,
+            **({"signed": True} if asked.signed else {}),  # states of before do not say it
         }
         return {"sizes": sizes, "request": {"rho" if self._by_rho else "epsilon": str(asked.loss)}}
 
     @property
     def _out_of_range(self) -> str:
-        return f"a step adds a whole number, 0 to {self.bound:,}: for more, make it with bound="
+        less = "" if self.signed else ", for less with signed=True"
+        return (
+            f"a step adds a whole number, {self._asked.least:,} to {self.bound:,}: for more, make "
+            f"it with bound={less}"
+        )
 
     def _amount(self, amount: object) -> int:
         whole = isinstance(amount, (int, np.integer)) and not isinstance(amount, np.timedelta64)
-        if not whole or not 0 <= int(amount) <= self.bound:  # type: ignore[call-overload]
+        if not whole or not self._asked.least <= int(amount) <= self.bound:  # type: ignore[call-overload]
             raise InputError(self._out_of_range)
         return int(amount)  # type: ignore[call-overload]
 

@@ -34,6 +34,7 @@ class CounterRequest:
         bound: the most that an event adds.
         open_steps: whether intrusions within a step are covered.
         pan_private: whether intrusions are covered at all.
+        signed: whether a step may take back, too: amounts are then from -bound.
     """
 
     horizon: int | None
@@ -41,6 +42,12 @@ class CounterRequest:
     bound: int
     open_steps: bool
     pan_private: bool
+    signed: bool = False
+
+    @property
+    def least(self) -> int:
+        """The least amount of a step."""
+        return -self.bound if self.signed else 0
 
     @property
     def steps(self) -> int:
@@ -68,6 +75,7 @@ class Method:
         open_steps: whether intrusions within a step can be covered.
         exposed: whether it can do without protection of its memory.
         at_any_time: whether intrusions after every step are covered.
+        signed: whether amounts may be negative: where answers are sums of amounts and noise.
     """
 
     says: str
@@ -77,6 +85,7 @@ class Method:
     open_steps: bool = False
     exposed: tuple[bool, ...] = (True,)
     at_any_time: bool = False
+    signed: bool = True
 
 
 def _mixed_radix(asked: CounterRequest) -> Mechanism:
@@ -140,6 +149,7 @@ METHODS: Mapping[str, Method] = {
         "randomised response at each step",
         _response,
         at_any_time=True,
+        signed=False,
     ),
     "noisy_steps": Method(
         "noise on each step, which adds up",
@@ -158,6 +168,7 @@ METHODS: Mapping[str, Method] = {
         "an answer that moves when it is far behind; for epsilon and a delta of 1e-9",
         _delayed,
         with_delta=True,
+        signed=False,
     ),
     "tree": Method(
         "the binary tree of Dwork and Roth, figure 12.1, whose memory must not be seen",
@@ -194,6 +205,9 @@ def check_request(method: str, asked: CounterRequest) -> None:
     can = METHODS[method]
     if asked.open_steps and not can.open_steps:
         message = f"{method} takes one amount a step: leave out open_steps, or take mixed_radix"
+        raise PlanError(message)
+    if asked.signed and not can.signed:
+        message = f"{method} counts amounts of at least 0: leave out signed, or take mixed_radix"
         raise PlanError(message)
     if asked.pan_private not in can.exposed:
         needed = (

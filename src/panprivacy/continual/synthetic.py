@@ -31,7 +31,8 @@ class Synthetic:
         counter: what it follows, from here on.
 
     Raises:
-        PlanError: it is no counter, or one whose steps are open: these may rise by any number.
+        PlanError: it is no counter, one whose steps are open, which may rise by any number, or a
+            signed one, which may fall.
 
     Reference: Naor, "Foundations of Privacy", lecture 10, slide 22.
     """
@@ -39,8 +40,8 @@ class Synthetic:
     __slots__ = ("_value", "counter")
 
     def __init__(self, counter: Counter) -> None:
-        if not isinstance(counter, Counter) or counter.open_steps:
-            message = "what is followed must be a Counter, made without open_steps"
+        if not isinstance(counter, Counter) or counter.open_steps or counter.signed:
+            message = "what is followed must be a Counter, made without open_steps and signed"
             raise PlanError(message)
         self.counter, self._value = counter, max(round(counter.value), 0)
 

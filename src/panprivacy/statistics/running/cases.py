@@ -23,6 +23,14 @@ COUNT_TRIALS = (
         refused=(41, -1, -(2**62)),
         covers="horizon",
     ),
+    Trial(
+        "running count with deletions",
+        {"horizon": 1, "bound": 3, "signed": True},
+        None,
+        deltas=(1, -3, 0, 3),
+        refused=(4, -4, -(2**62)),
+        covers="horizon",
+    ),
 )
 
 COUNT_WALKS = (
@@ -31,6 +39,14 @@ COUNT_WALKS = (
         "the count of one step with its release, seen at any time",
         {"horizon": 1},
         [[[0], [1], RELEASE]],
+        tail=6,
+        state_tail=1,
+    ),
+    Walk(
+        "running-count-signed",
+        "the same where an event may take back what another adds",
+        {"horizon": 1, "signed": True},
+        [[[(0, 1)], [(1, -1)], RELEASE], [[(0, -1), (1, -1)], RELEASE]],
         tail=6,
         state_tail=1,
     ),

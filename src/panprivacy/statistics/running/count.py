@@ -16,7 +16,7 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.plan import guarantee_of
-from panprivacy.statistics.records import Sizes, Whole, integer
+from panprivacy.statistics.records import Sizes, Whole, flag, integer
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.running.cases import COUNT_TRIALS, COUNT_WALKS
 from panprivacy.statistics.running.stepwise.event_plan import (
@@ -46,6 +46,7 @@ class RunningPlan(EventPlan):
     Args:
         horizon: how many steps there are at most, each with an answer; None if nobody knows.
         bound: the most that one event adds.
+        signed: whether it may take back as much.
         request: epsilon and what it covers; its releases are the horizon.
         split: all of epsilon is the state's.
         tree: the tree of steps; the state may be seen within a step.
@@ -53,6 +54,7 @@ class RunningPlan(EventPlan):
 
     horizon: int | None
     bound: int
+    signed: bool
     request: Request
     split: Split
     tree: Tree | Endless
@@ -86,6 +88,11 @@ class RunningPlan(EventPlan):
         epsilon = self.request.epsilon
         return guarantee_of(self, crash=2 * epsilon, crash_again=epsilon)
 
+    @property
+    def least_delta(self) -> int:
+        """The least that one event adds: minus the bound, if signed."""
+        return -self.bound if self.signed else 0
+
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""
         return None
@@ -98,7 +105,7 @@ class RunningPlan(EventPlan):
     ) -> tuple[float, float, float, Measured]:
         """The answer, both ends of its interval, and the estimate before it is cut."""
         (last,) = sums
-        return last.value, *last.interval(confidence), last.measured
+        return last.value, *last.interval(confidence, signed=self.signed), last.measured
 
     def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
         """The one answer."""
@@ -143,6 +150,7 @@ class RunningSizes(Sizes, frozen=True, tag="running-count"):
               MOST_STEPS, example=1_000_000),
     ] = None  # fmt: skip
     bound: EventBound = 1
+    signed: Annotated[bool, flag("whether an event may take back as much as one adds")] = False
 
     @property
     def steps(self) -> int:
@@ -157,7 +165,7 @@ class RunningSizes(Sizes, frozen=True, tag="running-count"):
             if self.horizon is None
             else mixed_radix(self.horizon, request.epsilon, self.bound, open_steps=True)
         )
-        return RunningPlan(self.horizon, self.bound, request, split, tree)
+        return RunningPlan(self.horizon, self.bound, self.signed, request, split, tree)
 
 
 _WANTED = "events must be a one-dimensional array or sequence, of anything"
@@ -190,7 +198,7 @@ class EventMemory(StepwiseMemory[RunningPlan]):
 
         Args:
             users: one of anything for each event.
-            deltas: what each event adds, 0 .. bound; None for 1 each.
+            deltas: what each event adds, 0 .. bound, or -bound .. bound if signed; None for 1 each.
             sides: not used.
 
         Raises:
@@ -230,7 +238,8 @@ class RunningCount(Stepwise[RunningPlan]):
     many as come, and answers err by 20 to 30 % more.
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
-    at most `e**epsilon` when one event is added, removed or has another delta of 0 .. bound. Each
+    at most `e**epsilon` when one event is added or removed, or has a delta that differs by at most
+    the bound. Each
     intrusion that is announced is covered as well, for nothing.
     [tests/contract, docs/guarantees/continual.md]
 
@@ -251,7 +260,12 @@ class RunningCount(Stepwise[RunningPlan]):
     if TYPE_CHECKING:
 
         def __init__(
-            self, *, horizon: Whole | None = None, bound: Whole = 1, **arguments: Unpack[Arguments]
+            self,
+            *,
+            horizon: Whole | None = None,
+            bound: Whole = 1,
+            signed: bool = False,
+            **arguments: Unpack[Arguments],
         ) -> None: ...
 
     _memory = EventMemory

@@ -43,9 +43,16 @@ class Sum(NamedTuple):
         """The estimate, its standard error, and what it may leave out."""
         return Measured(self.value, math.sqrt(self.variance), self.hidden)
 
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Return both ends of the interval that holds the truth so often."""
+    def interval(self, confidence: float, *, signed: bool = False) -> tuple[float, float]:
+        """Return both ends of the interval that holds the truth so often.
+
+        Args:
+            confidence: how often.
+            signed: whether the truth, and what the answer omits, may be below 0.
+        """
         reach = self.reach(confidence)
+        if signed:
+            return self.value - reach - self.hidden, self.value + reach + self.hidden
         return max(self.value - reach, 0.0), max(self.value + reach + self.hidden, 0.0)
 
     def reach(self, confidence: float) -> float:

@@ -80,11 +80,18 @@ class EventPlan(Plan):
             confidence: how often the interval is to cover the truth.
         """
 
+    @property
+    def least_delta(self) -> int:
+        """The least that one event adds."""
+        return 0
+
     def check_deltas(self, deltas: Deltas) -> None:
-        """Raise `InputError` for a delta that is not hidden, or takes something back."""
+        """Raise `InputError` for a delta that is not hidden, or takes back what may not be."""
+        least = self.least_delta
         refuse_deltas(
-            (deltas < 0) | (deltas > self.bound),
-            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
+            (deltas < least) | (deltas > self.bound),
+            f"delta must be {least:,} to {self.bound:,}, as the bound says: for more, plan with "
+            "bound=",
         )
 
     @property

@@ -83,40 +83,50 @@ class Workers:
         self.threads.shutdown()
 
 
-@contextmanager
-def prepared(folder, server, monkeypatch, now, streams=STREAM):
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
     """The engine of a cluster of two shards whose window began then, before it begins."""
-    files = RunningCluster(folder, server.url, streams)
-    text = files.config.read_text().replace(f"test-{os.getpid()}", f"g-{os.getpid()}-{next(NAMES)}")
-    files.config.write_text(text)
-    monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
-    config = load(files.config)
-    record, vault = recorded(folder, now), Vault(config.checkpoint.path)
-    broker = Broker(config.cluster.nats, patience=1.0, most_bytes=config.cluster.queue_bytes)
-    workers = Workers(config, record.record.router(numbered=True), {"visits": now}, vault)
-    store = ReleaseStore(config.releases.store)
-    try:
-        yield ClusterEngine(config, None, store, record, broker, workers)
-    finally:
-        workers.stop()
-        store.close()
-        broker.close()
-        vault.close()
-        files.client.close()
 
-
-@contextmanager
-def running(folder, server, monkeypatch, streams=STREAM):
-    """A client of a cluster of two shards."""
-    with prepared(folder, server, monkeypatch, time.time(), streams) as engine:
-        client = Client(engine)
-        engine.wait_for_shards()
-        engine.begin()
+    @contextmanager
+    def made(server, now, streams=STREAM):
+        files = RunningCluster(tmp_path, server.url, streams)
+        name = f"g-{os.getpid()}-{next(NAMES)}"
+        files.config.write_text(files.config.read_text().replace(f"test-{os.getpid()}", name))
+        monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
+        config = load(files.config)
+        record, vault = recorded(tmp_path, now), Vault(config.checkpoint.path)
+        broker = Broker(config.cluster.nats, patience=1.0, most_bytes=config.cluster.queue_bytes)
+        workers = Workers(config, record.record.router(numbered=True), {"visits": now}, vault)
+        store = ReleaseStore(config.releases.store)
         try:
-            yield client
+            yield ClusterEngine(config, None, store, record, broker, workers)
         finally:
-            engine.end()
-            client.close()
+            workers.stop()
+            store.close()
+            broker.close()
+            vault.close()
+            files.client.close()
+
+    return made
+
+
+@pytest.fixture
+def running(prepared):
+    """A client of a cluster of two shards."""
+
+    @contextmanager
+    def made(server, streams=STREAM):
+        with prepared(server, time.time(), streams) as engine:
+            client = Client(engine)
+            engine.wait_for_shards()
+            engine.begin()
+            try:
+                yield client
+            finally:
+                engine.end()
+                client.close()
+
+    return made
 
 
 def counts(client):
@@ -132,9 +142,9 @@ def updates(durable=False):
 
 @pytest.mark.long
 def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
-    tmp_path, shared_nats, monkeypatch
+    shared_nats, running
 ):
-    with running(tmp_path, shared_nats, monkeypatch) as client:
+    with running(shared_nats) as client:
         body = b"".join(f'{{"user": {one}}}\n'.encode() for one in range(50))
         ndjson = "application/x-ndjson"
         assert client.send(body, ndjson).status_code == 202
@@ -160,12 +170,12 @@ def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
 
 
 @pytest.mark.long
-def test_rows_without_a_user_are_left_out_of_views(tmp_path, shared_nats, monkeypatch):
+def test_rows_without_a_user_are_left_out_of_views(shared_nats, running):
     sink, users = pa.BufferOutputStream(), ["ada", None, "ada", None, "alan"]
     batch = pa.record_batch({"user": pa.array(users, pa.string_view())})
     with pa.ipc.new_stream(sink, batch.schema) as written:
         written.write_batch(batch)
-    with running(tmp_path, shared_nats, monkeypatch, TEXTS) as client:
+    with running(shared_nats, TEXTS) as client:
         arrow = "application/vnd.apache.arrow.stream"
         body = sink.getvalue().to_pybytes()
         assert client.send(body, arrow, updates(durable=True)).status_code == 200
@@ -173,8 +183,8 @@ def test_rows_without_a_user_are_left_out_of_views(tmp_path, shared_nats, monkey
 
 
 @pytest.mark.long
-def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, monkeypatch):
-    with running(tmp_path, nats, monkeypatch) as client:
+def test_lines_that_some_shards_have_already_are_counted_once(nats, monkeypatch, running):
+    with running(nats) as client:
         stream, put = client.engine.streams["visits"], Gateway.put
 
         def taken_in_part(self, *arguments):
@@ -194,11 +204,11 @@ def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, mo
 
 @pytest.mark.long
 def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
-    tmp_path, nats, monkeypatch
+    nats, monkeypatch, running
 ):
     monkeypatch.setattr(rounds, "_AGAIN_SECONDS", 0.5)
     monkeypatch.setattr(coordinators, "_DIRECTORY_SECONDS", 0.1)
-    with running(tmp_path, nats, monkeypatch) as client:
+    with running(nats) as client:
         assert client.send(bytes(8), INT64, updates(durable=True)).status_code == 200
         nats.pause()
         away = client.send((7).to_bytes(8, "little"), INT64, Idempotency_Key="a")
@@ -215,10 +225,10 @@ def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
 
 @pytest.mark.long
 def test_what_is_gone_with_a_broker_before_anybody_waits_for_it_is_not_acknowledged(
-    tmp_path, nats, monkeypatch
+    nats, monkeypatch, running
 ):
     """The event loop may stand still for so long: where queues are by then says nothing of it."""
-    with running(tmp_path, nats, monkeypatch) as client:
+    with running(nats) as client:
         engine, gateway = client.engine, client.engine.coordinator._gateway
         assert client.send(bytes(8), INT64, updates(durable=True)).status_code == 200
         on_disk, before = engine.on_disk, gateway.last_positions()
@@ -240,14 +250,14 @@ def test_what_is_gone_with_a_broker_before_anybody_waits_for_it_is_not_acknowled
         assert again.status_code == 200
 
 
-@contextmanager
-def closing(folder, server, monkeypatch):
+@pytest.fixture
+def closing(prepared, shared_nats, monkeypatch):
     """The engine of shards whose window has ended, which is to be their last one."""
-    with prepared(folder, server, monkeypatch, time.time() - 3_601) as engine:
+    with prepared(shared_nats, time.time() - 3_601) as engine:
         engine.wait_for_shards()
         engine.coordinator._gateway.put_directory_up()
         monkeypatch.setattr(engine, "wait_for_shards", lambda: time.sleep(0.1))  # with Ray, seconds
-        yield engine, partial(Publisher, server.url, "visits", name=engine.config.cluster.name)
+        yield engine, partial(Publisher, shared_nats.url, "visits", name=engine.config.cluster.name)
 
 
 def released(engine):
@@ -255,64 +265,60 @@ def released(engine):
 
 
 @pytest.mark.long
-def test_what_was_sent_before_the_last_shards_close_is_in_their_last_release(
-    tmp_path, shared_nats, monkeypatch
-):
-    with closing(tmp_path, shared_nats, monkeypatch) as (engine, publisher):
-        with publisher() as sender:
-            sender.send(range(30))
-        engine.finish()
-        assert released(engine) == [30, 0]
-        with pytest.raises(BrokerError, match="no directory of visits"):
-            publisher()
+def test_what_was_sent_before_the_last_shards_close_is_in_their_last_release(closing):
+    engine, publisher = closing
+    with publisher() as sender:
+        sender.send(range(30))
+    engine.finish()
+    assert released(engine) == [30, 0]
+    with pytest.raises(BrokerError, match="no directory of visits"):
+        publisher()
 
 
 @pytest.mark.long
-def test_shards_do_not_close_while_somebody_sends(tmp_path, shared_nats, monkeypatch):
-    with closing(tmp_path, shared_nats, monkeypatch) as (engine, publisher):
-        before = (tmp_path / "panprivacy-coordinator.json").read_text()
-        with publisher() as sender:
-            sender.send(range(30))
-            with pytest.raises(PlanError, match="still sends to the 2 shards of visits: stop that"):
-                engine.finish()
-        assert (tmp_path / "panprivacy-coordinator.json").read_text() == before
-        engine.finish()
-        assert released(engine) == [30, 0]
-
-
-@pytest.mark.long
-def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
-    tmp_path, shared_nats, monkeypatch
-):
-    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
-        settled = releaser.settled
-
-        def late(*given):
-            done = settled(*given)
-            engine._broker.publish([(engine._queues["visits"][1], b"of a sender that stood still")])
-            return done
-
-        monkeypatch.setattr(releaser, "settled", late)
-        with pytest.raises(PlanError, match="counts in the next window of these shards"):
+def test_shards_do_not_close_while_somebody_sends(tmp_path, closing):
+    engine, publisher = closing
+    before = (tmp_path / "panprivacy-coordinator.json").read_text()
+    with publisher() as sender:
+        sender.send(range(30))
+        with pytest.raises(PlanError, match="still sends to the 2 shards of visits: stop that"):
             engine.finish()
-        assert released(engine) == [0, 0], "the window that ended is published"
+    assert (tmp_path / "panprivacy-coordinator.json").read_text() == before
+    engine.finish()
+    assert released(engine) == [30, 0]
 
 
 @pytest.mark.long
-def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, monkeypatch):
-    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
+def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(monkeypatch, closing):
+    engine, _ = closing
+    settled = releaser.settled
 
-        def fail(*_):
-            raise StoreError("the disk is full")
+    def late(*given):
+        done = settled(*given)
+        engine._broker.publish([(engine._queues["visits"][1], b"of a sender that stood still")])
+        return done
 
-        monkeypatch.setattr(releaser, "settled", fail)
-        with pytest.raises(PlanError, match=r"2 shards cannot be made now: .*the disk is full"):
-            engine.finish(0.5)
+    monkeypatch.setattr(releaser, "settled", late)
+    with pytest.raises(PlanError, match="counts in the next window of these shards"):
+        engine.finish()
+    assert released(engine) == [0, 0], "the window that ended is published"
 
 
 @pytest.mark.long
-def test_a_shard_that_cannot_begin_says_why(tmp_path, shared_nats, monkeypatch):
-    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+def test_shards_that_cannot_close_are_waited_for_a_while(monkeypatch, closing):
+    engine, _ = closing
+
+    def fail(*_):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(releaser, "settled", fail)
+    with pytest.raises(PlanError, match=r"2 shards cannot be made now: .*the disk is full"):
+        engine.finish(0.5)
+
+
+@pytest.mark.long
+def test_a_shard_that_cannot_begin_says_why(shared_nats, monkeypatch, prepared):
+    with prepared(shared_nats, time.time()) as engine:
 
         def ask(shard, what):
             found = Future()
@@ -326,9 +332,9 @@ def test_a_shard_that_cannot_begin_says_why(tmp_path, shared_nats, monkeypatch):
 
 
 def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
-    tmp_path, shared_nats, monkeypatch
+    tmp_path, shared_nats, prepared
 ):
-    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+    with prepared(shared_nats, time.time()) as engine:
         with engine._record.changing() as record:
             record.names = {"visits": b"sealed"}
         engine.wait_for_shards()
@@ -337,11 +343,11 @@ def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
 
 
 @pytest.mark.long
-def test_a_cluster_whose_ray_has_ended_ends(tmp_path, shared_nats, monkeypatch):
+def test_a_cluster_whose_ray_has_ended_ends(shared_nats, monkeypatch, prepared):
     """What it would take in then would be counted by nobody."""
     told_to_stop = []
     monkeypatch.setattr(os, "kill", lambda *given: told_to_stop.append(given))
-    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+    with prepared(shared_nats, time.time()) as engine:
         engine.wait_for_shards()
         engine.begin()
         monkeypatch.setattr(engine.shards, "report", ray_has_ended)
@@ -353,17 +359,17 @@ def test_a_cluster_whose_ray_has_ended_ends(tmp_path, shared_nats, monkeypatch):
             engine.wait_for_shards()
 
 
-def test_shards_whose_ray_ends_do_not_close(tmp_path, shared_nats, monkeypatch):
-    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
-        advance = engine.coordinator.advance
+def test_shards_whose_ray_ends_do_not_close(monkeypatch, closing):
+    engine, _ = closing
+    advance = engine.coordinator.advance
 
-        def without_ray():
-            monkeypatch.setattr(engine.shards, "report", ray_has_ended)
-            advance()
+    def without_ray():
+        monkeypatch.setattr(engine.shards, "report", ray_has_ended)
+        advance()
 
-        monkeypatch.setattr(engine.coordinator, "advance", without_ray)
-        with pytest.raises(GoneError):
-            engine.finish()
+    monkeypatch.setattr(engine.coordinator, "advance", without_ray)
+    with pytest.raises(GoneError):
+        engine.finish()
 
 
 def ray_has_ended():

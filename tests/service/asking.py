@@ -220,19 +220,6 @@ async def all_at_once(client, bodies):
     ))  # fmt: skip
 
 
-def spied_bodies(client, monkeypatch):
-    """The bodies that are received, as they are."""
-    bodies = []
-    receive = client.engine.admission._receive
-
-    async def spied(sender, chunks, body):
-        await receive(sender, chunks, body)
-        bodies.append(body)
-
-    monkeypatch.setattr(client.engine.admission, "_receive", spied)
-    return bodies
-
-
 def wait_for(holds):
     waits = threading.Event()
     for _ in range(1_000):

@@ -79,6 +79,20 @@ def client(tmp_path):
         yield client
 
 
+@pytest.fixture
+def received(client, monkeypatch):
+    """The bodies that are received, as they are."""
+    bodies = []
+    receive = client.engine.admission._receive
+
+    async def spied(sender, chunks, body):
+        await receive(sender, chunks, body)
+        bodies.append(body)
+
+    monkeypatch.setattr(client.engine.admission, "_receive", spied)
+    return bodies
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
     """An empty database."""

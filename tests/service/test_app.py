@@ -40,7 +40,6 @@ from tests.service.asking import (
     ipc,
     publish,
     refused,
-    spied_bodies,
     wait_for,
 )
 
@@ -67,9 +66,29 @@ def taken(client, monkeypatch):
     return seen
 
 
+@pytest.fixture
+def seen(client, monkeypatch):
+    """What the stream visits is asked to count."""
+    return taken(client, monkeypatch)
+
+
+@pytest.fixture
+def threads(client, monkeypatch):
+    """The names of the threads in which streams count."""
+    names = []
+    for stream in client.engine.streams.values():
+
+        def spied(several, take=stream.take_together, **named):
+            names.extend(threading.current_thread().name for _ in several)
+            return take(several, **named)
+
+        monkeypatch.setattr(stream, "take_together", spied)
+    return names
+
+
 @pytest.mark.parametrize("kind", MEDIA_TYPES)
-def test_each_format_counts_the_same(client, monkeypatch, kind):
-    seen, before = taken(client, monkeypatch), client.state
+def test_each_format_counts_the_same(client, kind, seen):
+    before = client.state
     answer = client.send(BODIES[kind], kind)
     assert (answer.status_code, answer.content) == (202, b"")
     assert seen == [IDS]
@@ -77,31 +96,21 @@ def test_each_format_counts_the_same(client, monkeypatch, kind):
 
 
 @pytest.mark.parametrize("size", [1_000, 100_000])
-def test_a_batch_changes_its_stream_alone_and_its_body_is_overwritten(client, monkeypatch, size):
-    bodies = spied_bodies(client, monkeypatch)
+def test_a_batch_changes_its_stream_alone_and_its_body_is_overwritten(client, size, received):
     before = client.state
     assert client.send(np.arange(1, size + 1, dtype="<i8").tobytes()).status_code == 202
     assert client.state[0] != before[0]
     assert client.state[1:] == before[1:]
-    assert len(bodies[0]) == 8 * size
-    wait_for(lambda: not any(bodies[0]))
+    assert len(received[0]) == 8 * size
+    wait_for(lambda: not any(received[0]))
 
 
-def test_a_refused_body_is_overwritten(client, monkeypatch):
-    bodies = spied_bodies(client, monkeypatch)
+def test_a_refused_body_is_overwritten(client, received):
     refused(client.send(b"\x01" * 15), 400)
-    assert bodies == [bytearray(15)]
+    assert received == [bytearray(15)]
 
 
-def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch):
-    threads, stream = [], client.engine.streams["visits"]
-    take = stream.take_together
-
-    def spied(several, **named):
-        threads.extend(threading.current_thread().name for _ in several)
-        return take(several, **named)
-
-    monkeypatch.setattr(stream, "take_together", spied)
+def test_many_rows_in_few_bytes_do_not_hold_up_others(client, threads):
     table = pa.table({"user": np.zeros(200_000, np.int64)})
     body = ipc(
         table, partial(pa.ipc.new_stream, options=pa.ipc.IpcWriteOptions(compression="zstd"))
@@ -113,8 +122,8 @@ def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch):
     assert threads[1:] == ["MainThread"]
 
 
-def test_a_bad_body_among_others_is_refused_alone(client, monkeypatch):
-    seen, lines = taken(client, monkeypatch), {"Content-Type": "application/x-ndjson"}
+def test_a_bad_body_among_others_is_refused_alone(client, seen):
+    lines = {"Content-Type": "application/x-ndjson"}
     good, bad = b'{"user": 1}\n{"user": 2}', b'{"user": 3}\n{"user": '
     rest = b"4}\n"
     answers = client.runner.run(
@@ -125,14 +134,13 @@ def test_a_bad_body_among_others_is_refused_alone(client, monkeypatch):
     assert seen == [[1, 2], [1, 2]]
 
 
-def test_of_bodies_that_come_together_each_has_its_own_answer(client, monkeypatch):
-    seen, key = taken(client, monkeypatch), {"Idempotency-Key": "a"}
+def test_of_bodies_that_come_together_each_has_its_own_answer(client, seen, received):
+    key = {"Idempotency-Key": "a"}
     text = {"Content-Type": "text/csv"}
     other = np.arange(1_000, dtype="<i8").tobytes()
     bodies = [
         (NUMBERS, key), (b"short", {}), (other, key), (b"user\n1,\n", text), (b"user\n5\n", text),
     ]  # fmt: skip
-    received = spied_bodies(client, monkeypatch)
     answers = client.runner.run(all_at_once(client, bodies))
     assert [answer.status_code for answer in answers] == [202, 400, 202, 400, 202]
     assert "8 bytes" in refused(answers[1], 400)
@@ -163,24 +171,15 @@ def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
     assert [name in kept for name in (b"a", b"b", b"c")] == [True, False, True]
 
 
-def test_bodies_of_groups_are_counted_in_a_thread(client, monkeypatch):
+def test_bodies_of_groups_are_counted_in_a_thread(client, threads):
     """However few bytes: each group that they touch takes time."""
-    threads, stream = [], client.engine.streams["pages"]
-    take = stream.take_together
-
-    def spied(several, **named):
-        threads.append(threading.current_thread().name)
-        return take(several, **named)
-
-    monkeypatch.setattr(stream, "take_together", spied)
     path = UPDATES.replace("visits", "pages")
     assert client.send(b"user,page\nada,home\n", "text/csv", path).status_code == 202
     assert threads == ["panprivacy-pages"]
 
 
 @pytest.mark.parametrize(("size", "status"), [(80, 202), (9, 400), (800_008, 202), (800_009, 400)])
-def test_a_body_is_freed_when_it_has_its_answer(client, monkeypatch, size, status):
-    received = spied_bodies(client, monkeypatch)
+def test_a_body_is_freed_when_it_has_its_answer(client, size, status, received):
     gc.collect()
     gc.disable()
     try:
@@ -201,12 +200,11 @@ NO_ROOM = "the service has too little memory now, and nothing of this was counte
     ],
 )
 def test_a_fault_in_counting_is_told_to_all_that_came_together(
-    client, monkeypatch, error, status, told
+    client, monkeypatch, error, status, told, received
 ):
     def fail(*_, **__):
         raise error
 
-    received = spied_bodies(client, monkeypatch)
     monkeypatch.setattr(client.engine.streams["visits"], "take_together", fail)
     for answer in client.runner.run(all_at_once(client, [(NUMBERS, {})] * 3)):
         assert refused(answer, status) == told

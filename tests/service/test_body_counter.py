@@ -12,7 +12,7 @@ from panprivacy.intake.sources import BodyReader
 from panprivacy.service.incoming import body_counter
 from panprivacy.service.incoming.body_counter import BodyCounter
 from panprivacy.service.web import app
-from tests.service.asking import NUMBERS, UPDATES, all_at_once, refused, spied_bodies, wait_for
+from tests.service.asking import NUMBERS, UPDATES, all_at_once, refused, wait_for
 
 LINE = b'{"user": "ada"}\n'
 
@@ -168,9 +168,9 @@ def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
     assert [answer.status_code for answer in answers] == [202] * 4
 
 
-def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch):
+def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch, received):
     held, going_on = threading.Event(), threading.Event()
-    stream, received = client.engine.streams["visits"], spied_bodies(client, monkeypatch)
+    stream = client.engine.streams["visits"]
     checked, counted = stream._reception.check, []
 
     def slow(counting, batches):

@@ -67,29 +67,35 @@ def batch(*users):
     return pa.record_batch({"user": pa.array(users, pa.string())})
 
 
-def run(monkeypatch, stream, source):
-    monkeypatch.setattr(listening, "open_source", lambda *_, **__: source)
-    monkeypatch.setattr(listening, "_PAUSE", 0.001)
-    thread = InputThread([Stream(stdin=False), stream])
-    thread.start()
-    thread._thread.join(10)
-    thread.stop()
-    return thread
+@pytest.fixture
+def run(monkeypatch):
+    """Have a stream take what a source has."""
+
+    def made(stream, source):
+        monkeypatch.setattr(listening, "open_source", lambda *_, **__: source)
+        monkeypatch.setattr(listening, "_PAUSE", 0.001)
+        thread = InputThread([Stream(stdin=False), stream])
+        thread.start()
+        thread._thread.join(10)
+        thread.stop()
+        return thread
+
+    return made
 
 
-def test_each_batch_of_the_input_is_taken_once(monkeypatch, caplog):
+def test_each_batch_of_the_input_is_taken_once(caplog, run):
     stream = Stream()
     source = Source(batch("a"), batch("b"))
-    run(monkeypatch, stream, source)
+    run(stream, source)
     assert stream.taken == [(["a"], b"0"), (["b"], b"1")]
     assert source.closed
     assert stream.complete
     assert not caplog.records
 
 
-def test_all_rows_before_one_that_cannot_be_counted_are(monkeypatch, caplog):
+def test_all_rows_before_one_that_cannot_be_counted_are(caplog, run):
     stream = Stream()
-    run(monkeypatch, stream, Source(batch("a"), batch("b", "c", "d", None, "e"), batch("f")))
+    run(stream, Source(batch("a"), batch("b", "c", "d", None, "e"), batch("f")))
     assert [user for users, _ in stream.taken for user in users] == ["a", "b", "c", "d"]
     assert len({batch_id for _, batch_id in stream.taken}) == len(stream.taken)
     assert not stream.complete
@@ -97,10 +103,10 @@ def test_all_rows_before_one_that_cannot_be_counted_are(monkeypatch, caplog):
     assert "row 4" in caplog.text
 
 
-def test_rows_that_cannot_be_counted_are_skipped_and_their_number_is_told(monkeypatch, caplog):
+def test_rows_that_cannot_be_counted_are_skipped_and_their_number_is_told(caplog, run):
     stream, source = Stream(), Source(batch("a"), batch("b", None, "c", None), batch("f"))
     source.skips = Skips()
-    run(monkeypatch, stream, source)
+    run(stream, source)
     assert [user for users, _ in stream.taken for user in users] == ["a", "b", "c", "f"]
     assert "skipped 2 rows that cannot be read; the first: no user" in caplog.text
 
@@ -119,9 +125,9 @@ def test_the_configuration_says_whether_rows_are_skipped(monkeypatch, skips):
     assert (opened[0]["skips"] is not None) == skips
 
 
-def test_where_the_store_fails_the_same_batch_is_tried_again(monkeypatch):
+def test_where_the_store_fails_the_same_batch_is_tried_again(run):
     stream = Stream(failures=3)
-    run(monkeypatch, stream, Source(batch("a")))
+    run(stream, Source(batch("a")))
     assert stream.taken == [(["a"], b"0")]
 
 
@@ -137,9 +143,9 @@ def test_who_stops_does_not_wait_for_the_store():
     ("error", "says"),
     [(InputError("no user", row=2), "no user"), (ValueError("ada"), "ValueError")],
 )
-def test_an_input_that_fails_ends_and_shows_no_content(monkeypatch, caplog, error, says):
+def test_an_input_that_fails_ends_and_shows_no_content(caplog, error, says, run):
     stream = Stream()
-    run(monkeypatch, stream, Source(batch("a"), error=error))
+    run(stream, Source(batch("a"), error=error))
     assert not stream.complete
     assert len(caplog.records) == 1
     assert says in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from contextlib import redirect_stderr
 from fractions import Fraction
 
 import pytest
@@ -34,23 +35,15 @@ class Terminal(io.StringIO):
         return self.getvalue().rpartition("\r")[2]
 
 
-def attached(monkeypatch):
-    """A terminal as standard error; a fixture comes before pytest puts its own there."""
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    return sys.stderr
-
-
-def test_a_terminal_shows_progress_while_a_search_runs(monkeypatch):
-    terminal = attached(monkeypatch)
-    with searching(unsaid=0.01):
+def test_a_terminal_shows_progress_while_a_search_runs():
+    with redirect_stderr(Terminal()) as terminal, searching(unsaid=0.01):
         assert terminal.written.wait(30)
         assert "searching for the best plan, 0 s" in terminal.displayed
     assert terminal.displayed.strip() == ""
 
 
-def test_it_shows_how_many_plans_were_tried(monkeypatch):
-    terminal = attached(monkeypatch)
-    with searching(unsaid=0.2):
+def test_it_shows_how_many_plans_were_tried():
+    with redirect_stderr(Terminal()) as terminal, searching(unsaid=0.2):
         for _ in range(3):
             with searching():
                 pass
@@ -58,27 +51,28 @@ def test_it_shows_how_many_plans_were_tried(monkeypatch):
         assert terminal.displayed.endswith(", 3 tried")
 
 
-def test_a_short_search_shows_nothing(monkeypatch):
-    terminal = attached(monkeypatch)
-    with searching():
+def test_a_short_search_shows_nothing():
+    with redirect_stderr(Terminal()) as terminal, searching():
         pass
     assert terminal.getvalue() == ""
 
 
-def test_a_search_that_fails_erases_its_line(monkeypatch):
-    terminal = attached(monkeypatch)
+def test_a_search_that_fails_erases_its_line():
     threads = threading.active_count()
-    with pytest.raises(ZeroDivisionError), searching(unsaid=0.0):
+    with (
+        redirect_stderr(Terminal()) as terminal,
+        pytest.raises(ZeroDivisionError),
+        searching(unsaid=0.0),
+    ):
         Fraction(int(not terminal.written.wait(30)), 0)
     assert terminal.displayed.strip() == ""
     assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
-def test_what_is_no_terminal_is_told_nothing(monkeypatch, stream):
-    monkeypatch.setattr(sys, "stderr", stream)
+def test_what_is_no_terminal_is_told_nothing(stream):
     threads = threading.active_count()
-    with searching(unsaid=0.0):
+    with redirect_stderr(stream), searching(unsaid=0.0):
         assert threading.active_count() == threads
     assert stream is None or stream.getvalue() == ""
 
@@ -93,8 +87,10 @@ class Patient(Sizes, frozen=True):
         raise ValueError(message)
 
 
-def test_any_plan_that_takes_long_shows_progress(monkeypatch):
-    terminal = attached(monkeypatch)
-    with pytest.raises(ValueError, match="it was displayed"):
+def test_any_plan_that_takes_long_shows_progress():
+    with (
+        redirect_stderr(Terminal()) as terminal,
+        pytest.raises(ValueError, match="it was displayed"),
+    ):
         Patient().planned(Request(Fraction(1), 1, 0))
     assert terminal.displayed.strip() == ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,3 +82,33 @@ def test_cells_that_expect_little_are_pooled():
     law = np.append(np.full(1_000, 1e-4), [0.5, 0.4])
     assert accepted(fits(DRAWS.multinomial(10_000, law), law))
     assert fits(np.array([0, 10]), np.array([0.5, 0.5])) == 1
+
+
+BARE = {
+    "test_counters.py": 7, "test_estimates.py": 3, "test_learning.py": 2, "test_local.py": 2,
+    "test_merging.py": 3, "test_moments.py": 1, "test_net_distinct.py": 2, "test_online.py": 14,
+    "test_queries.py": 5, "test_sampled_loss.py": 11,
+}  # fmt: skip
+"""Comparisons of numbers without a p-value: of laws, of draws with a seed, or with a bound or rate
+that is stated beside them."""
+
+
+def is_bare(node):
+    """Whether an assertion compares numbers, and takes no p-value."""
+    if not isinstance(node, ast.Assert):
+        return False
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    names |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    orders = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    compared = any(isinstance(one, orders) for one in ast.walk(node)) or "approx" in names
+    return compared and not names & {"accepted", "rejected"}
+
+
+def test_no_threshold_is_compared_without_a_rate():
+    """Take `accepted(...)` and `rejected(...)`; add what cannot to `BARE`, and state its rate."""
+    found = {}
+    for path in Path(__file__).parent.glob("test_*.py"):
+        if number := sum(map(is_bare, ast.walk(ast.parse(path.read_text())))):
+            found[path.name] = number
+    del found[Path(__file__).name]
+    assert found == BARE

@@ -37,6 +37,10 @@ class SpyCoins:
         return [size for called, size in self.calls if called == name]
 
 
+class EntropyError(OSError):
+    """The failure of a byte source."""
+
+
 class BreakableCoins(SeededCoins):
     """Seeded coins whose byte source fails once `reads_left` reads have been answered."""
 
@@ -48,8 +52,7 @@ class BreakableCoins(SeededCoins):
 
             def fail_at_last(nbytes):
                 if self.reads_left < 1:
-                    message = "out of entropy"
-                    raise OSError(message)
+                    raise EntropyError
                 self.reads_left -= 1
                 return draw(nbytes)
 

@@ -12,7 +12,7 @@ from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.testing import SeededCoins
 
 from .cases import LIFE
-from .doubles import BreakableCoins, reads_of_an_announcement
+from .doubles import BreakableCoins, EntropyError, reads_of_an_announcement
 
 
 def begun(case, **overrides):
@@ -94,7 +94,7 @@ def test_announcements_for_which_there_are_no_coins_change_nothing(seen_case):
     before, spent = after.state(), after.ledger.spent
     state = seen_case.make(**LIFE).state()
     coins.reads_left = reads_of_an_announcement(seen_case, **LIFE) - 1
-    with pytest.raises(OSError, match="entropy"):
+    with pytest.raises(EntropyError):
         after.resume(state, announced=1)
     assert (after.state(), after.ledger.spent) == (before, spent)
     after.resume(earlier.state(), announced=1)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from sqlalchemy import create_engine, event, text
@@ -226,10 +227,11 @@ def test_released_is_the_highest_number_of_that_window(store):
 
 
 def test_times_without_a_zone_are_refused(store):
-    with pytest.raises(InputError, match="time zone"):
-        store.spend([ENTRY, replace(ENTRY, number=2, start=datetime(2026, 1, 5))])  # noqa: DTZ001
-    with pytest.raises(InputError, match="time zone"):
-        store.answers(since=datetime(2026, 1, 5))  # noqa: DTZ001
+    naive = datetime(2026, 1, 5)  # noqa: DTZ001
+    later = replace(ENTRY, number=2, start=naive)
+    for act in (partial(store.spend, [ENTRY, later]), partial(store.answers, since=naive)):
+        with pytest.raises(InputError, match="time zone"):
+            act()
     assert store.ledger() == []
 
 
@@ -462,10 +464,9 @@ def test_a_promise_is_written_with_the_first_line(store):
 
 
 def test_answers_that_the_store_refuses_take_their_line_with_them(store):
-    with pytest.raises(PanPrivacyError, match="nothing was written"):
-        store.settle([PAID], [ANSWER, ANSWER])
-    with pytest.raises(PanPrivacyError, match="nothing was written"):
-        store.settle([PAID], [answer_of(5)])
+    for answers in ([ANSWER, ANSWER], [answer_of(5)]):
+        with pytest.raises(PanPrivacyError, match="nothing was written"):
+            store.settle([PAID], answers)
     assert store.ledger() == []
     assert store.settle([PAID], [ANSWER])
 

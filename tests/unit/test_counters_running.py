@@ -9,7 +9,7 @@ import pytest
 
 from panprivacy.tables.counters.accumulator import Accumulator
 from panprivacy.tables.counters.running import Running, Sum
-from tests.contract.doubles import BreakableCoins
+from tests.contract.doubles import BreakableCoins, EntropyError
 from tests.unit.test_counters import ONE
 
 
@@ -19,7 +19,7 @@ def test_a_running_count_that_cannot_start_anew_stays_as_it_is():
     running.run(np.ones(7, np.int64))
     kept = running.packed()
     coins.reads_left = 0
-    with pytest.raises(OSError, match="entropy"):
+    with pytest.raises(EntropyError):
         running.restart(9)
     assert running.packed() == kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from panprivacy.papers.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.papers.online import multi_counter as module
 from panprivacy.papers.online.counter_array import CounterArray
 from panprivacy.tables.counters import forest
-from tests.contract.doubles import BreakableCoins
+from tests.contract.doubles import BreakableCoins, EntropyError
 from tests.contract.reachable import leaves, undeclared
 
 FIXED = struct.calcsize("<8sIQIIQ")
@@ -385,7 +386,7 @@ def test_no_copy_of_events_is_left(name, monkeypatch):
     live(program, 10)
     program._kept._coins.reads_left = 0
     before = program.tick
-    with pytest.raises(OSError, match="entropy"):
+    with pytest.raises(EntropyError):
         live(program, 5, 3)
     assert program.tick == before
     assert len(copies) >= 2 or name in DECIDING
@@ -400,9 +401,9 @@ def test_coins_that_fail_leave_everything_as_it_was(name):
     for reads in range(2 if name in DECIDING else 1):
         program._kept._coins.reads_left = reads
         if name in COUNTING:
-            with pytest.raises(OSError, match="entropy"):
+            with pytest.raises(EntropyError):
                 program.announce_intrusion()
-        with pytest.raises(OSError, match="entropy"):
+        with pytest.raises(EntropyError):
             live(program, 5)
         program._kept._coins.reads_left = math.inf
         assert (program.state(), told(program)) == (state, shown)
@@ -415,7 +416,7 @@ def test_a_program_that_cannot_go_on_from_a_state_stays_as_it_is(name, reads):
     live(earlier, 7)
     state, shown, cells = later.state(), told(later), later._kept._memory.cells
     later._coins.reads_left = reads  # for what starts anew, and a look
-    with pytest.raises(OSError, match="entropy"):
+    with pytest.raises(EntropyError):
         later.resume(earlier.state(), released=9, announced=1)
     assert (later.state(), told(later)) == (state, shown)
     assert later._kept._memory.cells is cells
@@ -453,7 +454,7 @@ def test_after_an_interrupt_no_more_steps_are_made_than_there_are_nodes_for(name
             live(program, 40)
     assert 39 <= program.tick <= 40
     assert program._kept._memory.tick == program._kept.answered // program._kept.every
-    with pytest.raises(BudgetError, match="steps are left"):
+    with pytest.raises(BudgetError):
         live(program, 2)
 
 
@@ -494,10 +495,9 @@ def test_mistakes_that_are_no_table_are_refused(mistakes):
     program = make("advice")
     live(program, 4)
     state = program.state()
-    with pytest.raises(InputError, match="True or False for each of 5 experts"):
-        program.run(mistakes)
-    with pytest.raises(InputError, match="True or False for each of 5 experts"):
-        program.round([1, 0, 1, 0, 0])
+    for act in (partial(program.run, mistakes), partial(program.round, [1, 0, 1, 0, 0])):
+        with pytest.raises(InputError, match="True or False for each of 5 experts"):
+            act()
     assert program.state() == state
 
 
@@ -512,7 +512,7 @@ def test_there_are_no_more_steps_than_the_horizon(name):
     live(program, 2)
     if name in COUNTING:
         for act in (program.step, lambda: program.count([1])):
-            with pytest.raises(BudgetError, match="0 of 40 steps are left"):
+            with pytest.raises(BudgetError):
                 act()
 
 

@@ -12,7 +12,7 @@ from panprivacy.papers.published import CalibratedNorm
 from panprivacy.statistics.table.releasing import TableReleasing, noised_sums
 from panprivacy.tables.slices import Slice
 from panprivacy.testing import SeededCoins
-from tests.contract.doubles import BreakableCoins, SpyCoins
+from tests.contract.doubles import BreakableCoins, EntropyError, SpyCoins
 
 
 def density(**given):
@@ -89,7 +89,7 @@ class TestPaying:
         made = density(releases=2, coins=coins)
         cost, spent = made.internals.releasing.release_epsilon, made.ledger.spent
         coins.reads_left = 0
-        with pytest.raises(OSError, match="entropy"):
+        with pytest.raises(EntropyError):
             made.release()
         assert made.ledger.spent == spent + cost
         assert made.releases == 0
@@ -156,7 +156,7 @@ class TestAnswer:
         monkeypatch.setattr(reading, "sums", sums)
         if fails:
             coins.reads_left = 0
-            with pytest.raises(OSError, match="entropy"):
+            with pytest.raises(EntropyError):
                 made.release()
         else:
             made.release()

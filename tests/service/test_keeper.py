@@ -332,13 +332,13 @@ def test_a_stream_is_advanced_at_its_deadline(monkeypatch):
 
     def advance():
         stream.done.append(time.time())
-        due[:] = due or [stream.done[0] + 0.3]
+        due.append(stream.done[-1] + 0.5 * len(due))  # at once, for the first wiping takes long
 
     stream.advance = advance
-    stream.deadline = lambda: due[0] if len(stream.done) == 1 else time.time() + NEVER
+    stream.deadline = lambda: due[-1] if len(due) < 3 else time.time() + NEVER
     with running([stream], None, NEVER):
-        wait_until(lambda: len(stream.done) == 2, PATIENCE)
-    assert stream.done[1] >= due[0]
+        wait_until(lambda: len(stream.done) == 3, PATIENCE)
+    assert stream.done[2] >= due[1]
 
 
 @pytest.mark.long

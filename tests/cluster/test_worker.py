@@ -197,20 +197,20 @@ def test_the_process_of_before_ends_and_keeps_nothing(config, vault, broker, coo
 
 @pytest.mark.long
 def test_it_ends_itself_before_another_may_begin_without_word_of_it(config, vault, monkeypatch):
-    monkeypatch.setattr(workers, "LEASE", 0.4)
+    monkeypatch.setattr(workers, "LEASE", 2.0)
     monkeypatch.setattr(workers, "_WATCH_SECONDS", 0.05)
     ended = []
     with working(config, vault, lambda: ended.append(time.monotonic())) as worker:
         wait_until(lambda: worker._told)
-        time.sleep(0.6)
+        time.sleep(2.5)
         assert not ended, "each answer is another lease"
         before = time.monotonic()
         worker._vault = Cut()
         wait_until(lambda: ended)
-        assert ended[0] - before < 5
+        assert ended[0] - before < 30
     with working(config, Full(vault), ended.clear) as worker:
         wait_until(lambda: "sealed state" in worker.troubles())
-        time.sleep(0.6)
+        time.sleep(2.5)
         assert ended, "a vault that says why it keeps nothing has answered"
 
 

@@ -23,6 +23,7 @@ from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import float_above
 from panprivacy.tables.counters import running
 from panprivacy.tables.planning.request import LEAST_EPSILON, MOST_EPSILON
+from tests import refusals
 from tests.contract.doubles import BreakableCoins, EntropyError
 
 NAMED = {
@@ -243,7 +244,7 @@ def test_announced_intrusions_cost_noise_and_no_epsilon(name):
     again = make(name, seed=6)
     again.resume(seen.state(), announced=1)  # it knows of it
     assert again.state() == seen.state()
-    with pytest.raises(PanPrivacyError, match="only a new one can go on"):
+    with refusals.begun():
         again.resume(state)
 
 
@@ -309,11 +310,11 @@ def test_no_state_is_older_than_its_start_or_beyond_the_horizon(name):
     assert struct.unpack_from("<d", state, start) == (0,)
     for wrong in (6.0, -1.0, 0.5):
         struct.pack_into("<d", state, start, wrong)
-        with pytest.raises(InputError, match="no such state can come about"):
+        with refusals.spoilt():
             counter.resume(bytes(state))
     struct.pack_into("<d", state, start, 0.0)
     struct.pack_into("<Q", state, FIXED - 8, (1 << 50) + 1)
-    with pytest.raises(InputError, match="no such state can come about"):
+    with refusals.spoilt():
         counter.resume(bytes(state))
     struct.pack_into("<Q", state, FIXED - 8, 5)
     struct.pack_into("<I", state, FIXED - 16, 1)
@@ -346,7 +347,7 @@ def test_only_a_new_counter_goes_on_from_a_state():
     stepped.step(1)
     announced.announce_intrusion()
     for counter in (stepped, announced):
-        with pytest.raises(PanPrivacyError, match="only a new one can go on"):
+        with refusals.begun():
             counter.resume(state)
 
 
@@ -636,7 +637,7 @@ def test_nothing_is_left_after_it_is_forgotten(name):
     acts = [counter.state, counter.interval, lambda: counter.step(1), lambda: counter.run([1])]
     acts += [lambda: counter.tick, lambda: counter.value, lambda: counter.resume(b"")]
     for act in acts:
-        with pytest.raises(PanPrivacyError, match="the state was wiped; make a new one"):
+        with refusals.wiped():
             act()
 
 
@@ -650,7 +651,7 @@ def test_what_was_there_before_a_resume_is_overwritten():
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_a_counter_is_not_copied(copied):
-    with pytest.raises(TypeError, match="second intrusion"):
+    with refusals.copied():
         copied(make("mixed_radix"))
 
 

@@ -13,6 +13,7 @@ import panprivacy as pp
 from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.merging import Merger
 from panprivacy.testing import SeededCoins
+from tests import refusals
 
 KEY = b"one key for all shards"
 SECRET = 4_711
@@ -235,9 +236,9 @@ class TestPaid:
         statistic = cropped(intrusions=1)
         statistic.contribute()
         before = statistic.state()
-        with pytest.raises(pp.BudgetError, match="all 1 planned releases"):
+        with refusals.released():
             statistic.contribute()
-        with pytest.raises(pp.BudgetError, match="all 1 planned releases"):
+        with refusals.released():
             statistic.release()
         assert statistic.state() == before
 
@@ -247,7 +248,7 @@ class TestPaid:
         statistic.contribute()
         again = cropped()
         again.resume(kept, released=1)
-        with pytest.raises(pp.BudgetError, match="all 1 planned releases"):
+        with refusals.released():
             again.contribute()
 
     def test_contributions_are_released_once(self):

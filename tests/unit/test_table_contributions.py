@@ -10,6 +10,7 @@ from panprivacy.papers.published import CalibratedNorm
 from panprivacy.statistics.contribution import ID_BYTES, read_parts
 from panprivacy.tables.slices import Slice
 from panprivacy.testing import SeededCoins
+from tests import refusals
 from tests.contract.doubles import BreakableCoins, EntropyError
 
 KEY = b"sixteen letters!"
@@ -50,7 +51,7 @@ def test_an_intrusion_is_announced_while_one_is_left(form):
     parts_of(statistic, form)
     assert not table.any()
     for use in (statistic.state, statistic.release, lambda: parts_of(statistic, form)):
-        with pytest.raises(pp.PanPrivacyError, match="wiped"):
+        with refusals.wiped():
             use()
 
 
@@ -60,7 +61,7 @@ def test_without_a_planned_intrusion_the_state_is_wiped_at_once():
     assert table.any()
     parts_of(statistic)
     assert not table.any()
-    with pytest.raises(pp.PanPrivacyError, match="wiped"):
+    with refusals.wiped():
         statistic.update([1])
 
 
@@ -179,7 +180,7 @@ def test_no_contribution_is_left_when_all_releases_are_made(slice_):
     parts_of(one)
     state, spent = one.state(), one.ledger.spent
     for act in (one.internals.contributions.check_parts, one.internals.contributions.parts):
-        with pytest.raises(pp.BudgetError, match="all 1 planned"):
+        with refusals.released():
             act("sums")
     assert (one.state(), one.ledger.spent) == (state, spent)
 

@@ -157,7 +157,7 @@ def _bare(port: int) -> list[str]:
     return [sys.executable, "-c", _BARE, str(port)]
 
 
-def _service(folder: Path, port: int) -> list[str]:
+def _service(folder: Path, port: int, more: str = "") -> list[str]:
     """A configuration, and the command that serves it."""
     config = folder / f"{port}.toml"
     config.write_text(
@@ -182,15 +182,16 @@ def _service(folder: Path, port: int) -> list[str]:
         [[streams.visits.stat]]
         name = "distinct"
         """
+        + more
     )
     return [str(Path(sys.executable).with_name("panprivacy")), "serve", str(config)]
 
 
 @contextmanager
-def running(folder: Path, server: str) -> Iterator[tuple[int, int]]:
-    """The port of a server that listens, and the number of its process."""
+def running(folder: Path, server: str, more: str = "") -> Iterator[tuple[int, int]]:
+    """The port of a server that listens, with more in its configuration, and its process."""
     port = _free_port()
-    command = _bare(port) if server == "bare" else _service(folder, port)
+    command = _bare(port) if server == "bare" else _service(folder, port, more)
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         _wait(port)

@@ -21,8 +21,13 @@ def sent_of(body, more_body):
     async def app(scope, receive, send):
         await Response(body)(scope, receive, send)
 
-    cycle = SimpleNamespace(more_body=more_body, keep_alive=True, body=bytearray(b"rest"))
-    scope = {"type": "http", "headers": [(b"idempotency-key", b"a")]}
+    cycle = SimpleNamespace(
+        more_body=more_body, keep_alive=True, body=bytearray(b"rest"), disconnected=False
+    )
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET",
+        "headers": [(b"idempotency-key", b"a")],
+    }  # fmt: skip
     asyncio.run(answered(cycle, app, scope, None, send))
     assert cycle.body == b""
     assert scope["headers"] == []

@@ -473,7 +473,7 @@ def test_a_store_that_fails(client, monkeypatch):
         message = "the database fails: it is gone"
         raise StoreError(message)
 
-    monkeypatch.setattr(ReleaseStore, "answers", fail)
+    monkeypatch.setattr(ReleaseStore, "pages", fail)
     answer = client.ask("GET", "/v1/releases", "read")
     assert refused(answer, 503) == "the database fails: it is gone"
     assert answer.headers["Retry-After"] == "5"

@@ -15,7 +15,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.service.outgoing.exports import WRITERS, as_csv, as_json, as_parquet, preferred
-from panprivacy.service.outgoing.records import Published
+from panprivacy.service.outgoing.records import Page, Published
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 PLAIN = Published(
@@ -63,8 +63,31 @@ LOST = replace(
 ANSWERS = [PLAIN, INCIDENCE, LOST]
 
 
+def whole(write, answers, size=1_000):
+    """The file of answers that come in pages."""
+    parts = [answers[at : at + size] for at in range(0, len(answers), size)] or [[]]
+    pages = [Page(part, number == len(parts)) for number, part in enumerate(parts, 1)]
+    pieces = [*write(pages)]
+    assert [piece.is_last for piece in pieces] == [page.is_last for page in pages]
+    return b"".join(piece.data for piece in pieces)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_pages_make_the_same_file(kind):
+    read = {
+        "application/json": json.loads,
+        "text/csv": bytes,
+        "application/vnd.apache.parquet": lambda file: pq.read_table(io.BytesIO(file)),
+    }[kind]
+    many = ANSWERS * 3
+    assert {
+        size: read(whole(WRITERS[kind], many, size)) == read(whole(WRITERS[kind], many))
+        for size in (1, 2, 4, 9)
+    } == dict.fromkeys((1, 2, 4, 9), True)
+
+
 def test_json_has_every_field():
-    rows = json.loads(as_json(ANSWERS), parse_constant=pytest.fail)
+    rows = json.loads(whole(as_json, ANSWERS), parse_constant=pytest.fail)
     moment = "2026-01-05T07:30:00.123456Z"
     assert [list(row) for row in rows] == [[field.name for field in fields(Published)]] * 3
     assert [row["start"] for row in rows] == [moment] * 3
@@ -77,7 +100,7 @@ def test_json_has_every_field():
 
 
 def test_csv_has_every_field():
-    rows = list(csv.DictReader(io.StringIO(as_csv(ANSWERS).decode(), newline="")))
+    rows = list(csv.DictReader(io.StringIO(whole(as_csv, ANSWERS).decode(), newline="")))
     assert list(rows[0]) == [field.name for field in fields(Published)]
     assert [row["group"] for row in rows] == ["", 'a "b", ü\nc', ""]
     assert [row["high"] for row in rows] == ["inf", "2000", ""]
@@ -107,20 +130,20 @@ FORMULAS = [
 @pytest.mark.parametrize("field", ["stream", "statistic", "arguments", "group", "note"])
 def test_no_cell_of_csv_is_a_formula(field, text):
     answer = replace(PLAIN, **{field: text})
-    (row,) = csv.DictReader(io.StringIO(as_csv([answer]).decode(), newline=""))
+    (row,) = csv.DictReader(io.StringIO(whole(as_csv, [answer]).decode(), newline=""))
     assert row[field] == f"'{text}"
-    assert json.loads(as_json([answer]))[0][field] == text
+    assert json.loads(whole(as_json, [answer]))[0][field] == text
 
 
 def test_negative_numbers_of_csv_stay_numbers():
     answer = replace(PLAIN, value=-2.5, low=-math.inf, argument=-3, group="-7", arguments="a=-1")
-    (row,) = csv.DictReader(io.StringIO(as_csv([answer]).decode(), newline=""))
+    (row,) = csv.DictReader(io.StringIO(whole(as_csv, [answer]).decode(), newline=""))
     cells = [row[name] for name in ("value", "low", "argument", "group", "arguments")]
     assert cells == ["-2.5", "-inf", "-3", "-7", "a=-1"]
 
 
 def test_parquet_has_every_field_and_its_type():
-    table = pq.read_table(io.BytesIO(as_parquet(ANSWERS)))
+    table = pq.read_table(io.BytesIO(whole(as_parquet, ANSWERS)))
     assert [tuple(row.values()) for row in table.to_pylist()] == [astuple(one) for one in ANSWERS]
     types = {
         name: table.schema.field(name).type
@@ -136,7 +159,9 @@ def test_parquet_has_every_field_and_its_type():
 
 
 def test_parquet_keeps_the_types_of_columns_without_answers():
-    empty, full = (pq.read_schema(io.BytesIO(as_parquet(answers))) for answers in ([], [INCIDENCE]))
+    empty, full = (
+        pq.read_schema(io.BytesIO(whole(as_parquet, answers))) for answers in ([], [INCIDENCE])
+    )
     assert empty == full
     assert empty.names == list(asdict(PLAIN))
 
@@ -154,12 +179,12 @@ def test_the_columns_are_those_of_a_release_of_the_library_and_of_its_moment(kin
     release = pp.DistinctCount(epsilon=1, expected=10_000).release()
     before, after = ["stream", "start", "end", "complete", "number"], ["released"]
     expected = [*before, *release.to_arrow().column_names, *after]
-    assert columns_of(kind, WRITERS[kind]([PLAIN])) == expected
+    assert columns_of(kind, whole(WRITERS[kind], [PLAIN])) == expected
 
 
 def test_the_columns_of_parquet_have_the_types_of_a_release_of_the_library():
     table = pp.DistinctCount(epsilon=1, expected=10_000).release().to_arrow()
-    schema = pq.read_schema(io.BytesIO(as_parquet([PLAIN])))
+    schema = pq.read_schema(io.BytesIO(whole(as_parquet, [PLAIN])))
     assert {name: schema.field(name).type for name in table.column_names} == {
         name: table.schema.field(name).type for name in table.column_names
     }
@@ -168,16 +193,16 @@ def test_the_columns_of_parquet_have_the_types_of_a_release_of_the_library():
 @pytest.mark.parametrize("writer", [as_json, as_csv])
 def test_times_are_written_in_utc(writer):
     moment = START.astimezone(timezone(timedelta(hours=5)))
-    assert writer([replace(PLAIN, start=moment)]) == writer([PLAIN])
+    assert whole(writer, [replace(PLAIN, start=moment)]) == whole(writer, [PLAIN])
 
 
 def test_no_answers_are_a_file_too():
-    assert as_json([]) == b"[]"
-    assert as_csv([]).decode().strip().split(",") == list(asdict(PLAIN))
+    assert whole(as_json, []) == b"[]"
+    assert whole(as_csv, []).decode().strip().split(",") == list(asdict(PLAIN))
 
 
 def test_each_media_type_has_its_writer():
-    fronts = {kind: write([PLAIN])[:4] for kind, write in WRITERS.items()}
+    fronts = {kind: whole(write, [PLAIN])[:4] for kind, write in WRITERS.items()}
     assert fronts == {
         "application/json": b'[{"s',
         "text/csv": b"stre",

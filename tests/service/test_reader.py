@@ -7,6 +7,8 @@ import os
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from sqlalchemy.engine import make_url
 
 from panprivacy.errors import PlanError
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.records import Page, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from tests.service.test_databases import as_nobody
 from tests.service.test_store import ANSWER, ENTRY, LOST, answer_of, run_sql, window
@@ -93,6 +95,31 @@ def test_a_reader_sees_what_the_store_commits(store, reader):
     for asked in (ReleaseReader.answers, ReleaseReader.latest, ReleaseReader.ledger):
         assert asked(reader) == asked(store) != []
     assert reader.released(ENTRY.stream, ENTRY.start) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 1_000])
+def test_pages_are_the_answers_of_the_moment_at_which_they_began(store, reader, monkeypatch, rows):
+    monkeypatch.setattr("panprivacy.service.outgoing.reader._PAGE_ROWS", rows)
+    made = [
+        replace(ANSWER, group=f"{number}", released=ANSWER.released + timedelta(hours=number // 3))
+        for number in range(11)
+    ]
+    assert [*reader.pages()] == [Page([], is_last=True)]
+    store.spend([ENTRY])
+    store.publish(made)
+    middle = made[6].released
+    for asked in ({}, {"since": middle}, {"before": middle}, {"stream": "other"}):
+        for limit in range(1, 13):
+            pages = [*reader.pages(**asked, limit=limit)]
+            found = [answer for page in pages for answer in page.answers]
+            assert found == reader.answers(**asked, limit=limit)
+            assert max(len(page.answers) for page in pages) <= rows
+            assert [page.is_last for page in pages] == [False] * (len(pages) - 1) + [True]
+    pages = reader.pages()
+    first = next(pages)
+    store.publish([replace(ANSWER, group="later", released=made[4].released)])
+    rest = [answer for page in pages for answer in page.answers]
+    assert [*first.answers, *rest] == made
 
 
 def test_a_reader_does_not_see_what_is_not_committed(file_store, tmp_path):

@@ -7,14 +7,14 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Published
+from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Page
 
 _NAMES: Final = list(FIELDS)
 _WEIGHT: Final = re.compile(r"(?:^|;)\s*q=(1(?:\.0*)?|0(?:\.[0-9]*)?)\s*(?:;|$)")
@@ -29,25 +29,41 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def as_json(answers: Sequence[Published]) -> bytes:
-    """Return a JSON list of objects with the fields of `Published`.
+class Piece(NamedTuple):
+    """A part of a file.
 
     Args:
-        answers: of any streams.
+        data: the bytes of this part.
+        is_last: whether no other part follows.
+    """
+
+    data: bytes
+    is_last: bool
+
+
+def as_json(pages: Iterable[Page]) -> Iterator[Piece]:
+    """Yield a JSON list of objects with the fields of `Published`, a piece for each page.
+
+    Args:
+        pages: answers of any streams.
 
     Returns:
         UTF-8. Times are ISO 8601 with Z, infinity is the text "inf", and lost or inapplicable
         values are null.
     """
-    rows = [{name: _plain(getattr(answer, name)) for name in _NAMES} for answer in answers]
-    return json.dumps(rows, allow_nan=False).encode()
+    before = "["
+    for page in pages:
+        rows = [{name: _plain(getattr(one, name)) for name in _NAMES} for one in page.answers]
+        text = json.dumps(rows, allow_nan=False)[1:-1]
+        yield Piece(f"{before}{text}{']' if page.is_last else ''}".encode(), page.is_last)
+        before = ", "
 
 
-def as_csv(answers: Sequence[Published]) -> bytes:
-    """Return a CSV with a header and a line for each answer.
+def as_csv(pages: Iterable[Page]) -> Iterator[Piece]:
+    """Yield a CSV with a header and a line for each answer, a piece for each page.
 
     Args:
-        answers: of any streams.
+        pages: answers of any streams.
 
     Returns:
         UTF-8, according to RFC 4180. Cells are as in JSON, and empty for null. A text that a
@@ -55,30 +71,64 @@ def as_csv(answers: Sequence[Published]) -> bytes:
         begins with an apostrophe: a reader that removes the first apostrophe gets the text of the
         JSON.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(_NAMES)
-    for answer in answers:
-        writer.writerow([_cell(_plain(getattr(answer, name))) for name in _NAMES])
-    return text.getvalue().encode()
+    rows = [_NAMES]
+    for page in pages:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerows(rows)
+        for answer in page.answers:
+            writer.writerow([_cell(_plain(getattr(answer, name))) for name in _NAMES])
+        yield Piece(text.getvalue().encode(), page.is_last)
+        rows = []
 
 
-def as_parquet(answers: Sequence[Published]) -> bytes:
-    """Return a Parquet table with a typed column for each field of `Published`.
+def as_parquet(pages: Iterable[Page]) -> Iterator[Piece]:
+    """Yield a Parquet table with a column for each field of `Published`, a piece for each page.
 
     Args:
-        answers: of any streams.
+        pages: answers of any streams.
 
     Returns:
-        A file of Parquet. Times are microseconds in UTC, and infinity is that of floats.
+        A file of Parquet, with a row group for each page. Times are microseconds in UTC, and
+        infinity is that of floats.
     """
-    columns = {name: [getattr(answer, name) for answer in answers] for name in _NAMES}
-    file = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, schema=_SCHEMA), file)
-    return bytes(file.getvalue())
+    file = _Taken()
+    writer = pq.ParquetWriter(pa.PythonFile(file, "w"), _SCHEMA)
+    for page in pages:
+        columns = {name: [getattr(answer, name) for answer in page.answers] for name in _NAMES}
+        writer.write_table(pa.table(columns, schema=_SCHEMA))
+        if page.is_last:
+            writer.close()
+        yield Piece(file.take(), page.is_last)
 
 
-WRITERS: Final[Mapping[str, Callable[[Sequence[Published]], bytes]]] = {
+class _Taken(io.RawIOBase):
+    """File that is taken away while it is written."""
+
+    def __init__(self) -> None:
+        self._data, self._before = bytearray(), 0
+
+    def writable(self) -> bool:
+        """Return that it is."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position in the complete file."""
+        return self._before + len(self._data)
+
+    def write(self, data: Any) -> int:
+        """Append data."""
+        self._data += data
+        return len(data)
+
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
+        found, self._data = bytes(self._data), bytearray()
+        self._before += len(found)
+        return found
+
+
+WRITERS: Final[Mapping[str, Callable[[Iterable[Page]], Iterator[Piece]]]] = {
     "application/json": as_json,
     "text/csv": as_csv,
     "application/vnd.apache.parquet": as_parquet,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Select, Table, case, func, select
+from sqlalchemy import Column, ColumnElement, Select, Table, case, func, or_, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -25,6 +25,7 @@ from panprivacy.service.outgoing.records import (
     Announcement,
     Begun,
     Entry,
+    Page,
     Published,
     StoreError,
 )
@@ -36,6 +37,8 @@ from panprivacy.service.outgoing.tables import (
     PROMISES,
     check_tables,
 )
+
+_PAGE_ROWS: Final = 1_000
 
 R = TypeVar("R", Announcement, Entry, Published)
 
@@ -169,18 +172,55 @@ class ReleaseReader:
         if limit < 1:
             message = "limit must be 1 or more answers"
             raise InputError(message)
-        moment = ANSWERS.c.released
-        asked = []
-        if stream is not None:
-            asked.append(ANSWERS.c.stream == stream)
-        if since is not None:
-            asked.append(moment >= since)
-        if before is not None:
-            asked.append(moment < before)
-        newest = select(moment).where(*asked).order_by(moment.desc()).limit(limit).subquery()
-        oldest = select(func.min(newest.c.released)).scalar_subquery()
+        moment, asked = ANSWERS.c.released, _asked(stream, since, before)
+        oldest = _oldest(asked, limit).scalar_subquery()
         ordered = _all(ANSWERS, Published).where(*asked, moment >= oldest)
         return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
+
+    def pages(
+        self,
+        *,
+        stream: str | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        limit: int = 1_000,
+    ) -> Iterator[Page]:
+        """Yield the answers that `answers` returns when this is started, 1,000 at a time.
+
+        No transaction is open between two pages, so that a slow reader holds up no other.
+
+        Args:
+            stream: see `answers`, as the others.
+            since: see `answers`.
+            before: see `answers`.
+            limit: see `answers`; 1 or more.
+
+        Returns:
+            At least one page; the last one may be empty.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        moment, number = ANSWERS.c.released, ANSWERS.c.id
+        asked = _asked(stream, since, before)
+        with self._transaction() as connection:
+            reached, last = connection.scalar(_oldest(asked, limit)), 0
+            newest = connection.scalar(select(func.max(number))) or 0
+        is_last = False
+        while not is_last:
+            rows: list[Any] = []
+            if reached is not None:
+                after = (moment >= reached, or_(moment > reached, number > last), number <= newest)
+                found = select(number, *_columns(ANSWERS, Published)).where(*asked, *after)
+                with self._transaction() as connection:
+                    rows.extend(
+                        connection.execute(found.order_by(moment, number).limit(_PAGE_ROWS + 1))
+                    )
+            is_last = len(rows) <= _PAGE_ROWS
+            del rows[_PAGE_ROWS:]
+            if rows:
+                reached, last = rows[-1].released, rows[-1].id
+            yield Page([Published(*row[1:]) for row in rows], is_last)
 
     def latest(self) -> list[Published]:
         """Return the newest answer to each question: of each stream, statistic, question and group.
@@ -288,7 +328,33 @@ class ReleaseReader:
 
 def _all(table: Table, record: type[R]) -> Select[Any]:
     """Select every row, with columns in the order of the fields."""
-    return select(*(table.c[field.name] for field in fields(record)))
+    return select(*_columns(table, record))
+
+
+def _columns(table: Table, record: type[R]) -> list[Column[Any]]:
+    """Return the columns of a record, in the order of its fields."""
+    return [table.c[field.name] for field in fields(record)]
+
+
+def _asked(
+    stream: str | None, since: datetime | None, before: datetime | None
+) -> list[ColumnElement[bool]]:
+    """Return the conditions for the answers of a stream between two moments."""
+    asked: list[ColumnElement[bool]] = []
+    if stream is not None:
+        asked.append(ANSWERS.c.stream == stream)
+    if since is not None:
+        asked.append(ANSWERS.c.released >= since)
+    if before is not None:
+        asked.append(ANSWERS.c.released < before)
+    return asked
+
+
+def _oldest(asked: Sequence[ColumnElement[bool]], limit: int) -> Select[tuple[datetime]]:
+    """Select the moment of the oldest of the newest answers."""
+    moment = ANSWERS.c.released
+    newest = select(moment).where(*asked).order_by(moment.desc()).limit(limit).subquery()
+    return select(func.min(newest.c.released))
 
 
 def _without_promise(connection: Connection, stream: str, since: datetime) -> list[Begun]:

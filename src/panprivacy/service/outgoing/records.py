@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -160,3 +161,15 @@ class Published:
     epsilon: float
     note: str | None
     released: datetime
+
+
+class Page(NamedTuple):
+    """A part of many published answers.
+
+    Args:
+        answers: the answers of this part, oldest first.
+        is_last: whether no other part follows.
+    """
+
+    answers: Sequence[Published]
+    is_last: bool

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
@@ -61,18 +62,31 @@ async def answered(
     An answer announces the end of the connection if the body of its request was not read
     completely.
     """
+    is_endless = False
 
     async def tell(message: Any) -> None:
+        nonlocal is_endless
+        if cycle.disconnected:  # uvicorn would drop what comes
+            raise ClientDisconnect
         if cycle.more_body:
             cycle.keep_alive = False
+        if message["type"] == "http.response.start" and scope["http_version"] == "1.0":
+            is_endless = all(name != b"content-length" for name, _ in message["headers"])
+        if is_endless:  # before HTTP/1.1 there are no chunks: the end of the connection ends it
+            cycle.keep_alive, cycle.chunked_encoding = False, False
         body = message.get("body", b"")
         if len(body) <= _PIECE:
-            await send(message)
+            await give(message)
             return
         last = (len(body) - 1) // _PIECE * _PIECE
         for at in range(0, last, _PIECE):
-            await send({**message, "body": body[at : at + _PIECE], "more_body": True})
-        await send({**message, "body": body[last:]})
+            await give({**message, "body": body[at : at + _PIECE], "more_body": True})
+        await give({**message, "body": body[last:]})
+
+    async def give(message: Any) -> None:
+        if is_endless:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
 
     try:
         await app(scope, receive, tell)

@@ -31,6 +31,7 @@ from panprivacy.service.served import Served
 from panprivacy.service.web.asked import HttpRequest
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
+from panprivacy.service.web.paged import PagedAnswers, whole
 
 _MOST_ROWS = 100_000
 _UPDATES = re.compile("/v1/streams/(?P<name>[^/]+)/updates")
@@ -53,6 +54,8 @@ class Api:
         self.engine = engine
         self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
         self._troubles = Shared(lambda: self._ask(engine.troubles))
+        self._metrics = {kind: Shared(partial(self._exposed, kind)) for kind in FORMATS}
+        self._answers = PagedAnswers()
 
     def taker(self, scope: Scope) -> Batches | None:
         """Return the handler of batches with this head; None to leave them to the application."""
@@ -132,31 +135,40 @@ class Api:
     async def releases(self, asked: HttpRequest) -> Response:
         """Return published answers."""
         name = asked.query("stream")
-        self._allow(asked, Role.read, name)
+        token = self._allow(asked, Role.read, name)
         if name is not None and name not in self.engine.streams:
             raise Problem(404, "there is no such stream")
         kind = asked.answer_format()
         since, before = asked.moment("since"), asked.moment("before")
         limit = asked.integer("limit", 1_000, _MOST_ROWS)
-        answers = partial(
-            self.engine.store.answers, stream=name, since=since, before=before, limit=limit
-        )
-        file = await self._ask(lambda: WRITERS[kind](answers()))
-        return Response(file, headers={"Vary": "Accept"}, media_type=kind)
+        pages = self.engine.store.pages(stream=name, since=since, before=before, limit=limit)
+        pieces = self._answers.made(token, WRITERS[kind](pages))
+        headers = {"Content-Type": kind, "Vary": "Accept"}
+        return await self._answers.answer(Sender(token, name or ""), pieces, headers)
 
     async def streams(self, asked: HttpRequest) -> Response:
         """Return the streams, and the guarantees for their users."""
-        self._allow(asked, Role.read)
+        token = self._allow(asked, Role.read)
         self._check_restored()
-        return JSONResponse([one.described() for one in self.engine.streams.values()])
+        headers = {"Content-Type": "application/json"}
+        return await self._answers.answer(Sender(token, ""), whole(self._described), headers)
+
+    async def _described(self) -> bytes:
+        """Return the descriptions of all streams."""
+        return bytes(JSONResponse([one.described() for one in self.engine.streams.values()]).body)
 
     async def metrics(self, asked: HttpRequest) -> Response:
         """Return releases and health for Prometheus."""
-        self._allow(asked, Role.read)
+        token = self._allow(asked, Role.read)
         kind = preferred(asked.accepted(), FORMATS) or "text/plain"
+        headers = {"Content-Type": FORMATS[kind][1], "Vary": "Accept"}
+        pieces = whole(self._metrics[kind].get)
+        return await self._answers.answer(Sender(token, ""), pieces, headers)
+
+    async def _exposed(self, kind: str) -> bytes:
+        """Return all metrics."""
         troubles = await self._troubles.get()
-        body = await self._ask(lambda: exposition(self.engine, troubles, kind))
-        return Response(body, headers={"Content-Type": FORMATS[kind][1], "Vary": "Accept"})
+        return await self._ask(lambda: exposition(self.engine, troubles, kind))
 
     async def health(self, asked: HttpRequest) -> Response:
         """Return whether everything works; the reasons need a token that may read."""
@@ -347,14 +359,20 @@ class Resource:
         self.methods = {"GET": ("GET", "HEAD")}.get(method, (method,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whether it succeeds or fails."""
+        """Answer a request, whether it succeeds or fails.
+
+        If it fails after a part of the answer was sent, the connection is closed.
+        """
         try:
             response = await self._answer(scope, receive)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it may quote an id
             response = response_to(error)
         if "GET" in self.methods:
             response.headers.setdefault("Cache-Control", "no-store")
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        except PanPrivacyError as error:  # of the release store
+            _problem_of(error)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] not in self.methods:

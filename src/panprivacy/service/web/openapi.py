@@ -198,7 +198,7 @@ _RELEASES = _operation(
     "releases",
     "The newest numbers, oldest first.",
     {"200": _NUMBERS},
-    *(400, 401, 403, 404, 406, 500, 503),
+    *(400, 401, 403, 404, 406, 429, 500, 503),
     parameters=[
         _query("stream", "of this stream alone", _TEXT),
         _query("since", "published then or later", _MOMENT),
@@ -211,13 +211,13 @@ _STREAMS = _operation(
     "streams",
     "The streams, and what is promised to their users.",
     {"200": _answer("The streams.", {"type": "array", "items": _PROMISED})},
-    *(400, 401, 403, 500, 503),
+    *(400, 401, 403, 429, 500, 503),
 )
 _METRICS = _operation(
     "metrics",
     "The newest numbers and the health of the service, for Prometheus.",
     {"200": _answer("Metrics.", _TEXT, "text/plain", "application/openmetrics-text")},
-    *(400, 401, 403, 500, 503),
+    *(400, 401, 403, 429, 500, 503),
 )
 _HEALTH = _operation(
     "health",

@@ -18,6 +18,16 @@ def test_secrets_are_not_shown():
         assert repr(made) == f"{type(made).__name__}(...)"
 
 
+@pytest.mark.parametrize("peer", ["", "a b", "a\tb", "a\r\nX: b", "a\x00", "\x7f", "é", "a "])
+def test_a_token_that_http_cannot_send_is_refused(peer):
+    secrets = LeaderSecrets(secret="", tokens={}, verify_key="", peer=peer)
+    with pytest.raises(InputError, match="one word of visible ASCII characters") as error:
+        _ = secrets.peer_token
+    assert "a b" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert LeaderSecrets(secret="", tokens={}, verify_key="", peer="pp_a-b").peer_token == "pp_a-b"
+
+
 @pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
 def test_a_verification_key_that_is_none_is_refused(key):
     secrets = HelperSecrets(secret="", tokens={}, verify_key=key)

@@ -80,6 +80,10 @@ def test_a_configuration_that_is_spoilt_meanwhile_changes_nothing_and_is_told_on
         ),
         (["web", "--may", "read", "--stream", "nowhere"], "nowhere"),
         (["", "--may", "read"], "name must not be empty"),
+        (["a b", "--may", "read"], "name must have no blank and no control character"),
+        (["a\tb", "--may", "read"], "name must have no blank and no control character"),
+        (["a\x1bb", "--may", "read"], "name must have no blank and no control character"),
+        (["a\u2028b", "--may", "read"], "name must have no blank and no control character"),
     ],
 )
 def test_a_token_that_cannot_be_is_refused_and_the_file_left_alone(tmp_path, words, says):

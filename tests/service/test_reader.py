@@ -203,5 +203,17 @@ def test_a_reader_without_the_right_to_read_is_told(file_store, tmp_path):
     with as_nobody():
         if os.access(tmp_path / "releases.db", os.R_OK, effective_ids=True):
             pytest.skip("only root can take a right away from somebody else")
-        with pytest.raises(PlanError, match=r"unable to open database file; .* who may read there"):
+        with pytest.raises(
+            PlanError, match=r": permission denied; let this user read the file"
+        ) as e:
             ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
+        assert "start it first" not in str(e.value)
+
+
+def test_a_reader_of_a_store_that_is_not_there_is_told_what_makes_it(tmp_path):
+    with pytest.raises(PlanError, match=r"unable to open database file; .* so start it first"):
+        ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
+    (tmp_path / "releases.db").mkdir()
+    with pytest.raises(PlanError, match="cannot be opened") as error:
+        ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
+    assert "start it first" not in str(error.value)

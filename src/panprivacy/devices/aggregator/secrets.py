@@ -8,7 +8,7 @@ from panprivacy.devices.collector.secrets import Secrets
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.vdaf import Prio3Count
 from panprivacy.errors import InputError
-from panprivacy.service.config.tokens import Role, hash_of
+from panprivacy.service.config.tokens import Role, hash_of, is_bearer
 
 
 class LeaderSecrets(Secrets, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,6 +21,19 @@ class LeaderSecrets(Secrets, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     verify_key: str
     peer: str
+
+    @property
+    def peer_token(self) -> str:
+        """The token by which the helper knows the leader.
+
+        Raises:
+            InputError: HTTP cannot send it. The message does not show it.
+        """
+        if not is_bearer(self.peer):
+            message = "the token of the peer must be one word of visible ASCII characters: the "
+            message += "file of secrets is damaged"
+            raise InputError(message)
+        return self.peer
 
     @classmethod
     def made(

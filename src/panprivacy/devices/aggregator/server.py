@@ -65,7 +65,7 @@ def lead(place: Location, secrets: LeaderSecrets, helper: str) -> None:
     with _started(place, "leader") as (signed, task, sock):
         verify_key, mark = verify_key_of(secrets), place.beside("leader", "mark")
         store = LeaderStore(place.store, task, verify_key, mark, fresh=place.fresh)
-        peer = Peer(task, helper, secrets.peer)
+        peer = Peer(task, helper, secrets.peer_token)
         try:
             leader = Leader(task, secrets.key, verify_key, store, peer)
             api = LeaderApi(signed, task, leader, store, secrets.access)

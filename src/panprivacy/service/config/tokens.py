@@ -17,6 +17,8 @@ from panprivacy.privacy.coins import SystemCoins
 
 _PREFIX: Final = "pp_"
 _KEY_BYTES: Final = 32
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+_NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _BEARER: Final = re.compile(rb" *bearer +([\x21-\x7e]+) *", re.IGNORECASE)
 _HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -67,6 +69,9 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Raise `PlanError` if the entry of a token is invalid. No message shows its content."""
         if not self.name:
             message = "name must not be empty"
+            raise PlanError(message)
+        if not _NAME.fullmatch(self.name):
+            message = "name must have no blank and no control character: join its words by -"
             raise PlanError(message)
         if not self.may:
             message = f"may must name at least one of {', '.join(Role)}"
@@ -141,6 +146,11 @@ def new_token() -> str:
     """Draw a token: 256 random bits as text."""
     bits = SystemCoins().key(_KEY_BYTES)
     return _PREFIX + urlsafe_b64encode(bits).rstrip(b"=").decode()
+
+
+def is_bearer(token: str) -> bool:
+    """Return whether HTTP can send a token: it has no blank and no control character."""
+    return _VISIBLE.fullmatch(token) is not None
 
 
 def hash_of(token: str) -> str:

@@ -211,6 +211,17 @@ def is_intact(connection: Connection) -> bool:
     return bool(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() == "ok")
 
 
+def file_fault(url: URL) -> OSError | None:
+    """Return why a file of SQLite cannot be read; None if it can, or on a server."""
+    path = sqlite_file(url)
+    try:
+        if path is not None:
+            path.open("rb").close()
+    except OSError as error:
+        return error
+    return None
+
+
 def database_error(error: SQLAlchemyError) -> PanPrivacyError:
     """Return one line about an error; more lines of a server may show values."""
     cause = error.orig if isinstance(error, StatementError) else error

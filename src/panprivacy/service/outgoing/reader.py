@@ -18,6 +18,7 @@ from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.service.outgoing.databases import (
     checked,
     database_error,
+    file_fault,
     read_only_engine,
     sanitised,
 )
@@ -286,7 +287,7 @@ class ReleaseReader:
         try:
             prepare()
         except OSError as error:
-            reason = error.strerror
+            reason = error.strerror or type(error).__name__
         except StoreError as error:
             reason = str(error)
         except BaseException:
@@ -295,10 +296,14 @@ class ReleaseReader:
         else:
             return
         self.close()
-        message = f"{sanitised(engine.url)} cannot be opened: {reason}; "
-        if act == "read":  # by a dashboard, perhaps before the service was ever started
-            message += "`panprivacy serve` makes it, so start it first, or "
-        message += f"mend the URL, or what it names: folder or server, and who may {act} there"
+        fault = file_fault(engine.url) if act == "read" else None
+        if isinstance(fault, PermissionError):  # SQLite does not say so
+            reason = "permission denied; let this user read the file, and enter its folder"
+        elif isinstance(fault, FileNotFoundError):
+            reason += "; `panprivacy serve` makes it, so start it first, or mend the URL"
+        else:
+            reason += f"; mend the URL, or what it names: folder or server, and who may {act} there"
+        message = f"{sanitised(engine.url)} cannot be opened: {reason}"
         raise PlanError(message)
 
     def _check(self) -> None:

@@ -59,8 +59,10 @@ class Windowed(Resumable, Generic[S]):
     without updates. Days begin at midnight in `zone`, which may give them 23 or 25 hours, and
     weeks on Mondays; see `Grid`. `advance` closes them; `update` calls it first, and
     a program that may be idle calls it on a timer. If the clock is set back by more than a window,
-    the current window ends, and the next one starts at the new time; if more than 1,000 windows
-    seem to have passed at once, those between are left out.
+    the current window ends, and the next one starts at the new time, so windows may overlap; the
+    service gives it a clock that is never before the start of the current window, so that there
+    this window stays open. If more than 1,000 windows seem to have passed at once, those between
+    are left out.
 
     Statistics that are told `expected="learn"` are planned anew for each window, for four times
     more or fewer users than the last one had: what it released is public. A window that was cut

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from panprivacy.intake.sources import (
-    arrow_messages,
-)
+from panprivacy.errors import InputError
+from panprivacy.intake.sources import BodyReader, Column, arrow_messages
 from tests.unit.test_bodies import TOO_LARGE, arrow_bytes, file_bytes, views
 
 DAMAGED = "this cannot be read as Arrow IPC: it is truncated, damaged or something else"
@@ -27,6 +26,74 @@ def compressed_bomb(write, codec, claim):
     told = struct.pack("<q", 8 * 3_000)
     assert told in body
     return body.replace(told, struct.pack("<q", claim))
+
+
+HOLLOW = "this has compressed buffers that hold next to nothing; send it uncompressed"
+FRAME = b"\x28\xb5\x2f\xfd\xa0"
+"""Start of a frame of zstd, before the four bytes of its size."""
+
+
+def block(kind, size, content, *, is_last=False):
+    """A block of zstd: 0 as it is, 1 of one byte that is repeated."""
+    return struct.pack("<I", size << 3 | kind << 1 | is_last)[:3] + content
+
+
+def hollow(size, claim, blocks):
+    """A buffer of zstd of so many bytes and blocks that holds zeros."""
+    frame = FRAME + struct.pack("<I", claim) + block(0, 0, b"") * blocks
+    ends = block(1, claim, b"\0", is_last=True)
+    filled = size - len(frame) - len(ends) - 8
+    return frame + ends + struct.pack("<II", 0x184D2A50, filled) + bytes(filled)
+
+
+def with_buffer(write, rows, made):
+    """Arrow IPC with one column of int64, whose buffer of zstd is made from its size."""
+    drawn = np.random.default_rng(1).integers(0, 1 << 40, rows)
+    body = write(pa.table({"user": drawn}), compression="zstd")
+    packed = pa.Codec("zstd").compress(drawn.tobytes(), asbytes=True)
+    assert body.count(packed) == 1
+    return body.replace(packed, made(len(packed)))
+
+
+@pytest.mark.parametrize("write", [arrow_bytes, file_bytes])
+def test_a_hollow_buffer_is_refused_before_it_is_decompressed(write):
+    rows, reader = 3_000, BodyReader([Column("user")])
+    most = 64 + 8 * rows // 1_024
+    fits = with_buffer(write, rows, lambda size: hollow(size, 8 * rows, most - 4))
+    assert sum(batch.num_rows for batch in reader.read("arrow", fits)) == rows
+    for blocks in (most - 1, 1_000, 4_000):
+        body = with_buffer(write, rows, lambda size, blocks=blocks: hollow(size, 8 * rows, blocks))
+        with pytest.raises(InputError) as error:
+            list(reader.read("arrow", body))
+        assert error.value.reason == HOLLOW
+    empty = FRAME[:4] + b"\x20\0" + block(0, 0, b"", is_last=True)  # whole frames of nothing
+    for part in (empty, struct.pack("<II", 0x184D2A50, 0)):
+        body = with_buffer(write, rows, lambda size, part=part: (part * size)[:size])
+        with pytest.raises(InputError) as error:
+            list(reader.read("arrow", body))
+        assert error.value.reason == HOLLOW
+
+
+@pytest.mark.parametrize("level", [1, 3, 12, 19, 22])
+@pytest.mark.parametrize("rows", [0, 1, 10, 3_000, 200_000])
+def test_what_is_compressed_at_any_level_is_read(level, rows):
+    draw = np.random.default_rng(level + rows)
+    options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=level))
+    columns = {
+        "zeros": np.zeros(rows, np.int64),
+        "few": draw.integers(0, 9, rows),
+        "many": draw.integers(0, 1 << 40, rows),
+        "turns": np.where(np.arange(rows) // 500 % 2, draw.integers(0, 1 << 60, rows), 7),
+    }
+    reader = BodyReader([Column("user")])
+    for name, column in columns.items():
+        sink = pa.BufferOutputStream()
+        table = pa.table({"user": column})
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+        body = sink.getvalue().to_pybytes()
+        found = sum(batch.num_rows for batch in reader.read("arrow", body))
+        assert found == rows, name
 
 
 def dictionary_bomb(write, claim):

@@ -1,9 +1,12 @@
-"""Bounds of the memory that the messages of an Arrow body take, before decompression.
+"""Bounds of the memory and work that the messages of an Arrow body take, before decompression.
 
 A compressed buffer begins with its claimed length after decompression, and pyarrow allocates that
 much: 20 bytes can request gigabytes. pyarrow verifies the metadata of a message (a FlatBuffers
 table), but exposes neither whether it is compressed nor what it claims, so both are read here from
 the relevant fields of `Message.fbs` and `File.fbs`.
+
+A buffer of zstd may also be hollow: blocks that hold next to nothing, each with tables that take
+microseconds to build. So its blocks are counted before (RFC 8878, 3.1.1); those of LZ4 have none.
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ _FILE_DICTIONARIES, _FILE_BATCHES = 2, 3
 _BLOCK = np.dtype([("at", "<i8"), ("metadata", "<i4"), ("padding", "<i4"), ("body", "<i8")])
 _BUFFER = np.dtype([("at", "<i8"), ("length", "<i8")])
 _MARK = b"\xff\xff\xff\xff"
+_CODEC, _ZSTD = 0, 1
+_FRAME_MAGIC, _SKIPPABLE = 0xFD2FB528, 0x184D2A5
+_LEAST_BLOCKS, _BYTES_PER_BLOCK = 64, 1_024
+"""Blocks that a buffer of zstd may have, and claimed bytes for each further one."""
+_RUN = 1
+"""Type of a block of one repeated byte."""
 _OLD_COMPRESSION = b"ARROW:experimental_compression"
 
 
@@ -118,11 +127,55 @@ def _claimed(message: pa.ipc.Message) -> int:
         return 0
     if not batch.field_position(_COMPRESSION):
         return 0
-    return sum(  # -1 marks an uncompressed buffer, which has its own length
-        max(_number("<q", message.body, int(buffer["at"])), int(buffer["length"]))
-        for buffer in batch.vector(_BUFFERS, _BUFFER)
-        if buffer["length"]
-    )
+    codec = batch.table(_COMPRESSION).field_position(_CODEC)
+    is_zstd, claimed = codec and _number("<b", data, codec) == _ZSTD, 0
+    for buffer in batch.vector(_BUFFERS, _BUFFER):
+        at, length = int(buffer["at"]), int(buffer["length"])
+        if not length:
+            continue
+        claim = _number("<q", message.body, at)
+        claimed += max(claim, length)
+        if is_zstd and claim >= 0:  # -1 marks an uncompressed buffer
+            _check_blocks(message.body[at + 8 : at + length], claim)
+    return claimed
+
+
+def _check_blocks(packed: pa.Buffer, claim: int) -> None:
+    """Check that the frames of a buffer of zstd have few blocks for what they claim to hold.
+
+    Raises:
+        InputError: they have too many.
+    """
+    most = _LEAST_BLOCKS + claim // _BYTES_PER_BLOCK
+    for count, _ in enumerate(_blocks(memoryview(packed).cast("B"))):
+        if count == most:
+            message = "this has compressed buffers that hold next to nothing; send it uncompressed"
+            raise InputError(message)
+
+
+def _blocks(packed: memoryview) -> Iterator[int]:
+    """Yield the places of all frames of zstd, and of their blocks."""
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(packed[at : at + size], "little")
+
+    at = 0
+    while at < len(packed):
+        yield at
+        magic, flags = number(at, 4), number(at + 4, 1)
+        if magic >> 4 == _SKIPPABLE:
+            at += 8 + number(at + 4, 4)
+            continue
+        if magic != _FRAME_MAGIC:
+            return  # pyarrow says what is wrong
+        is_single, is_last = flags >> 5 & 1, 0
+        at += 6 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+        while not is_last and at < len(packed):
+            yield at
+            head = number(at, 3)
+            is_last, size = head & 1, head >> 3
+            at += 3 + (1 if head >> 1 & 3 == _RUN else size)
+        at += 4 * (flags >> 2 & 1)
 
 
 def _number(kind: str, data: pa.Buffer, at: int) -> int:

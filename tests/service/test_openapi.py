@@ -171,6 +171,7 @@ def schemathesis(service, folder, *options, parameters=""):
     config.write_text(parameters + CHECKS)
     command = [SCHEMATHESIS, "--config-file", config, "run", service.url("/v1/openapi.json")]
     command += ["--header", "Authorization: Bearer pp_all", "--no-color", *options]
+    command += ["--request-timeout", "60"]  # how fast the machine is, is tested elsewhere
     result = subprocess.run(
         [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -179,6 +180,8 @@ def schemathesis(service, folder, *options, parameters=""):
 
 
 VISITS = 'parameters = { "path.name" = "visits" }\n'
+_LONGEST_RUN = 300
+"""Seconds after which generated requests end, however few a slow machine has made of them."""
 CHECKS = """
 [[operations]]
 include-operation-id = "update"
@@ -199,10 +202,11 @@ def test_generated_requests(service, tmp_path, parameters, phases):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3 * _LONGEST_RUN)
 @pytest.mark.parametrize("parameters", ["", VISITS])
 def test_many_generated_requests(service, tmp_path, parameters):
     said = service.said
-    options = ["--max-examples", "1000", "--max-time", "600"]
+    options = ["--max-examples", "1000", "--max-time", f"{_LONGEST_RUN}"]
     schemathesis(service, tmp_path, *options, parameters=parameters)
     assert service.said == said
     assert service.status() == "ok"

@@ -1,8 +1,7 @@
 """Compressed bodies, unpacked in pieces, so that their consumer can stop at its limit.
 
-A short body can take long: one of 16 MiB that holds nothing but the beginnings of blocks takes half
-a minute. So a thread of its own unpacks, in which senders take turns, and the event loop does not
-wait for it.
+A short body can take long if it holds nothing but the beginnings of blocks. So a thread of its own
+unpacks, in which senders take turns, and the event loop does not wait for it.
 """
 
 from __future__ import annotations

@@ -204,6 +204,21 @@ def test_the_gauges_of_the_dashboard_say_it(config, store, promise, page):
     assert (total in said) == (promise.adjacency == "user")
 
 
+def test_a_running_count_has_made_all_its_answers(tmp_path, store):
+    """They go on from window to window, and so does their number."""
+    path, now = tmp_path / "service.toml", [NOW.timestamp()]
+    path.write_text(f'[streams.s]\nwindow = "1m"\n{KINDS["running"]}')
+    config = load(path).streams["s"]
+    promise = StreamPromise("s", config)
+    stream = Stream("s", config, store, folder=tmp_path, clock=lambda: now[0])
+    for made in range(1, 61):
+        now[0] += 60
+        stream.advance()
+        (newest,) = store.answers(limit=1)
+        spent = promise.spent(store, datetime.fromtimestamp(now[0], UTC), newest.number)
+        assert (spent.releases.made, spent.releases.planned) == (made, 100)
+
+
 def test_what_a_window_pays_for_has_its_promise(config, stream, store, promise):
     """So a later configuration does not change what it cost."""
     counting = config.make_counting()

@@ -719,6 +719,27 @@ def test_large_bodies_are_read_in_turns_and_small_ones_at_once(served, monkeypat
     assert len(turns) == read
 
 
+def test_bodies_in_chunks_are_read_in_small_pieces_and_in_turns(served, monkeypatch):
+    """One of 256 KiB may be 40,000 chunks, for which others would wait."""
+    pieces, turns, sizes = served.server.server_state.pieces, [], []
+    add, parse = pieces.add, protocol.GuardedProtocol.data_received
+    monkeypatch.setattr(pieces, "add", lambda go_on: (turns.append(go_on), add(go_on)))
+    monkeypatch.setattr(
+        protocol.GuardedProtocol,
+        "data_received",
+        lambda self, data: (sizes.append(len(data)), parse(self, data)),
+    )
+    with served.connect() as sock:
+        sock.sendall(post(FIRST))  # its token is known from now on
+        assert status_of_next(sock) == 202
+        sock.sendall(chunked("Connection: close"))
+        wait_for(lambda: len(sizes) >= 2)
+        sock.sendall(b"1\r\n\0\r\n" * 16_000 + b"0\r\n\r\n")
+        assert [one.status for one in answers_in(received(sock))] == [202]
+    assert max(sizes[2:]) <= 1 << 12
+    assert len(turns) >= 10
+
+
 def test_a_long_query_is_refused(unchanged):
     for path in ("/v1/releases", UPDATES):
         (answer,) = unchanged.talk(get(f"{path}?{'a&' * 1_000}", close=True))

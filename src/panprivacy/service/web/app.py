@@ -53,6 +53,7 @@ class Api:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
+        self._exposer = ThreadPoolExecutor(1, thread_name_prefix="panprivacy-metrics")
         self._troubles = Shared(lambda: self._ask(engine.troubles))
         self._metrics = {kind: Shared(partial(self._exposed, kind)) for kind in FORMATS}
         self._answers = PagedAnswers()
@@ -167,8 +168,10 @@ class Api:
 
     async def _exposed(self, kind: str) -> bytes:
         """Return all metrics."""
-        troubles = await self._troubles.get()
-        return await self._ask(lambda: exposition(self.engine, troubles, kind))
+        loop, troubles = asyncio.get_running_loop(), await self._troubles.get()
+        return await loop.run_in_executor(
+            self._exposer, exposition, self.engine, troubles, kind
+        )  # it reads all questions: health does not wait for it
 
     async def health(self, asked: HttpRequest) -> Response:
         """Return whether everything works; the reasons need a token that may read."""

@@ -11,7 +11,8 @@ sent. Until then nothing is read: at most the data of one piece waits, which is 
 sender has shown a token. A sender that reads nothing for some seconds is cut off.
 
 Connections with large bodies take turns: one piece is read in each turn of the event loop, so that
-a small request waits for one piece and not for one of every such connection.
+a small request waits for one piece and not for one of every such connection. A body in chunks comes
+in small pieces, as each of its bytes may be a chunk.
 """
 
 from __future__ import annotations
@@ -154,8 +155,14 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - of any size
         """Return the buffer for new data."""
-        is_large = not self._deaf and (self._is_known or self._body_left)
+        is_large = not self._deaf and (self._is_known or self._body_left) and not self._is_in_chunks
         return _RECEIVED if is_large else _FIRST
+
+    @property
+    def _is_in_chunks(self) -> bool:
+        """Whether a body in chunks comes: parsing takes time for each chunk, however short."""
+        cycle = self.cycle
+        return bool(cycle and cycle.more_body and not self._in_head and not self._body_left)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in new data, and overwrite it."""
@@ -165,7 +172,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                     self._received(data)
             finally:
                 data[:] = _ZEROS[:nbytes]
-        if nbytes >= _LARGE_PIECE:
+        if nbytes >= _LARGE_PIECE or (nbytes == len(_FIRST) and self._is_in_chunks):
             self.flow.await_turn()
             self.server_state.pieces.add(self.flow.take_turn)
 

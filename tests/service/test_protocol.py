@@ -263,6 +263,24 @@ def test_an_endless_head_is_refused(unchanged):
     check_problem(answers[0], 431)
 
 
+@pytest.mark.parametrize("before", [b"", get("/healthz"), post(b"", token="none")])
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nHost: a\r\nX: "])
+def test_little_of_an_endless_head_is_in_memory(unchanged, monkeypatch, before, start):
+    """The parser joins the parts of a name or a value that has not ended."""
+    sizes, parse = [], protocol.GuardedProtocol.data_received
+    monkeypatch.setattr(
+        protocol.GuardedProtocol,
+        "data_received",
+        lambda self, data: (sizes.append(len(data)), parse(self, data)),
+    )
+    with unchanged.connect() as sock:
+        with suppress(OSError):
+            sock.sendall(before + start + b"a" * 1_000_000)
+        answers = answers_in(received(sock))
+    check_problem(answers[-1], 414 if start == b"GET /" else 431)
+    assert sum(sizes) - len(before) <= protocol._UNPARSED_BYTES + (1 << 12)
+
+
 def test_an_endless_name_is_refused(unchanged):
     answers = unchanged.talk(b"GET /healthz HTTP/1.1\r\n", *[b"a" * 4_096] * 500)
     assert not answers or answers[0].status in (400, 431)

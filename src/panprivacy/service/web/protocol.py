@@ -46,8 +46,9 @@ _HEAD_SECONDS = 10.0
 _REST_SECONDS = 5.0
 """Seconds to read an answer before further data of the sender meets a closed connection."""
 _HEAD_BYTES = 1 << 14
-_UNPARSED_BYTES = 1 << 19
-"""Bound above the size of one piece, of which earlier requests may be a part."""
+_UNPARSED_BYTES = _HEAD_BYTES + (1 << 12)
+"""Bytes of a head that is incomplete: the parser joins the parts of a long header again and again,
+so each of them takes time and memory as well."""
 _LARGE_PIECE = 1 << 17
 """Bytes of a piece after which other connections have their turn."""
 _MOST_HEADERS = 100
@@ -193,19 +194,19 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def _take_in(self, source: bytearray, at: int, end: int) -> int:
         """Parse requests until one has to be answered first; return the start of the next one."""
-        self._head, between, start = b"", self._is_between, at
+        self._head, between, start, newest = b"", self._is_between, at, at
         while at < end and not self._deaf:
             if self._must_answer:
                 return at
             piece = self._end_of_piece(source, at, end)
             with memoryview(source)[at:piece] as data:
                 self.data_received(data)  # type: ignore[arg-type]  # the parser takes any buffer
-            at = piece
+            newest, at = at, piece
         self._begin()
         with memoryview(source)[start:at] as data:
             if between and self._waiting is not None:
                 self._remember(data)
-            self._check_head(len(data))
+        self._check_head(at - newest)
         return end
 
     @property

@@ -85,6 +85,12 @@ def bits_case(request):
     return request.param
 
 
+@cases(lambda case: case.redraws and case.noise == "bernoulli")
+def redrawn_case(request):
+    """A statistic of presence bits."""
+    return request.param
+
+
 @cases(lambda case: not case.rounds)
 def plain_case(request):
     """A statistic whose coins of an update do not depend on how a batch is cut."""

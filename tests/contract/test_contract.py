@@ -15,9 +15,11 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.ground.kernels import compile_kernels
+from panprivacy.privacy import coins
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import float_above
 from panprivacy.statistics.private import memory_of
+from panprivacy.tables.cells.bits import SPARSE, BitCells
 from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 
@@ -48,15 +50,18 @@ def test_counters_need_no_coins_to_add(adding_case):
     assert statistic.state() != before
 
 
-def test_a_batch_draws_one_coin_a_touched_cell(bits_case):
+@pytest.mark.parametrize("times", [1, 40])
+def test_a_batch_draws_one_coin_a_touched_cell_or_a_row_where_rows_are_few(bits_case, times):
     spy = SpyCoins()
     statistic = bits_case.make(coins=spy)
-    users, deltas = bits_case.rows(1_200)
+    users, deltas = (column * times for column in bits_case.rows(1_200))
     slots = np.concatenate(list(statistic.internals.memory.addressing.slots(read_ids(users))))
     spy.calls.clear()
     statistic.update(users, deltas)
     touched = len(set(slots[slots >= 0].tolist()))
-    assert spy.calls == [(bits_case.noise, touched)]
+    cells = statistic.internals.memory.cells
+    few = isinstance(cells, BitCells) and len(users) * SPARSE <= cells.cells
+    assert spy.calls == [(bits_case.noise, len(users) if few else touched)]
     assert 0 < touched < len(users)
 
 
@@ -114,7 +119,9 @@ def refuse(*_arguments, **_keywords):
 def test_all_randomness_comes_from_the_coins(kept_case, monkeypatch):
     compile_kernels()  # numba tries the folder of its cache with a file of a random name
     monkeypatch.setattr(os, "urandom", refuse)
+    monkeypatch.setattr(os, "getrandom", refuse)
     monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(coins, "_getrandom", refuse)
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr("secrets.token_bytes", refuse)
     monkeypatch.setattr("random._inst.random", refuse)

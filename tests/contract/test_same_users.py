@@ -8,8 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from panprivacy.tables.cells.bits import SPARSE, BitCells
 from panprivacy.testing import SeededCoins
 
+from .doubles import exact_law
 from .readers import each_form, reader_of_deltas, reader_of_ids
 
 
@@ -233,19 +235,61 @@ def test_another_text_gives_another_state(told_bytes_case):
     assert state_after(told_bytes_case, users) != state_after(told_bytes_case, others)
 
 
+def dense(case, users):
+    """The users, often enough for bits to be redrawn once a cell: few rows are redrawn one by one.
+
+    A coin of each row has the same law, but not the same outcomes.
+    """
+    cells = case.make().internals.memory.cells
+    times = cells.cells // (SPARSE * len(users)) + 1 if isinstance(cells, BitCells) else 1
+    return np.tile(users, times)
+
+
 def test_the_order_of_users_is_irrelevant(plain_case):
-    users = plain_case.rows(300)[0]
+    users = dense(plain_case, plain_case.rows(300)[0])
     shuffled = np.random.default_rng(1).permutation(users)
     assert (
         state_after(plain_case, shuffled)
-        == state_after(plain_case, sorted(users))
+        == state_after(plain_case, sorted(users.tolist()))
         == state_after(plain_case, users)
     )
 
 
 def test_appearing_twice_in_a_batch_is_appearing_once(bits_case):
-    users = bits_case.ids(100)
-    assert state_after(bits_case, users + users[::-1]) == state_after(bits_case, users)
+    users = dense(bits_case, bits_case.ids(100))
+    twice = np.concatenate([users, users[::-1]])
+    assert state_after(bits_case, twice) == state_after(bits_case, users)
+
+
+class SwitchedCoins:
+    """Coins of one source, and then of another."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def __getattr__(self, name):
+        return getattr(self.now, name)
+
+
+def law_after(case, users):
+    """The exact law of the state after one batch, over all its coins, for one table of before."""
+
+    def run(coins):
+        switched = SwitchedCoins(SeededCoins(7))
+        statistic = case.make(coins=switched)
+        switched.now = coins
+        statistic.update(users)
+        return statistic.state()
+
+    return exact_law(run)
+
+
+def test_order_and_repetitions_of_few_users_are_irrelevant_to_the_law(redrawn_case):
+    users = redrawn_case.ids(2)
+    law = law_after(redrawn_case, users)
+    assert law == law_after(redrawn_case, users[::-1])
+    assert law == law_after(redrawn_case, users + users[:1])
+    assert law == law_after(redrawn_case, dense(redrawn_case, users))
 
 
 def test_a_delta_of_1_is_the_default(case):

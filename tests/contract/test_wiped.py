@@ -72,7 +72,7 @@ STEPS = (
 )
 
 PUBLIC = {
-    "_compare 0",  # the digits of a probability
+    "_decide 2",  # the digits of a probability
     "_look_up 1",  # the score of each value
     "_recur 0", "_recur 2",  # the weights of a law
     "_search 1", "_search 2",
@@ -84,13 +84,14 @@ PUBLIC = {
 IDS = {
     "_hash_to_levels 0",
     "_hash_and_mark 0",
+    "_hash_and_write 0",
     "_permute 0",
     "slots_of_integers 0",
     "slots_of_integers 1",
 }
 """The caller's ids, and the key, which is in the state."""
 
-IDS_AS_SLOTS = {"mark_slots 0", "_count 1", "_add 1"}
+IDS_AS_SLOTS = {"mark_slots 0", "_write_slots 0", "_count 1", "_add 1"}
 """Where there is no key, ids are the slots."""
 
 EVERYONE = np.arange(1 << 22)
@@ -226,7 +227,8 @@ def test_no_key_outlives_its_draw(monkeypatch):
         return keys[-1]
 
     monkeypatch.setattr(coins, "_fresh_key", kept)
-    MAKES["density"](SystemCoins()).release()
+    large = pp.Density(universe=20_000, coins=SystemCoins(), **SIZES)
+    large.update(range(15_000))
     assert len(keys) > 1
     assert not any(any(key) for key in keys)
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.privacy.coins import SystemCoins
+from panprivacy.privacy.coins import FEW_BYTES, SystemCoins
 
 from .checks import OFF, accepted, fits, fits_integers, happens, rejected
 
@@ -113,6 +113,27 @@ def test_bytes_of_the_system_are_uniform():
     kept = data[tilted > np.frombuffer(COINS.key(1 << 22), np.uint8) / 256 * OFF]
     assert accepted(fits(np.bincount(data, minlength=256), np.ones(256)))
     assert rejected(fits(np.bincount(kept, minlength=256), np.ones(256)))
+
+
+def test_few_bytes_of_the_system_are_uniform():
+    """They come from another place than many do."""
+    pieces = [COINS.key(FEW_BYTES) for _ in range(2 << 8)]
+    data, tossed = (np.frombuffer(b"".join(half), np.uint8) for half in (pieces[::2], pieces[1::2]))
+    kept = data[np.where(data < 128, 1.0, OFF) > tossed / 256 * OFF]
+    assert accepted(fits(np.bincount(data, minlength=256), np.ones(256)))
+    assert rejected(fits(np.bincount(kept, minlength=256), np.ones(256)))
+
+
+@pytest.mark.parametrize("probability", PROBABILITIES[:3], ids=str)
+def test_coins_of_small_calls(probability):
+    """As many as a batch of a thousand rows draws; spare bytes of the system decide ties."""
+
+    def p_value(asked):
+        heads = sum(int(COINS.bernoulli(asked, 1_000).sum()) for _ in range(2_000))
+        return happens(heads, 2_000_000, float(probability))
+
+    assert accepted(p_value(probability))
+    assert rejected(p_value(probability * WRONG))
 
 
 def test_neighbouring_bytes_are_independent():

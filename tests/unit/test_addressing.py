@@ -309,3 +309,43 @@ def test_the_cells_of_a_dictionary_leave_the_last_word_of_their_block(monkeypatc
     (slots,) = Hashed(10, a_key(1)).slots(users)
     assert len(slots) == 3
     assert sum(map(len, joined[-1])) == 2 + 1
+
+
+# How often a value is hashed
+
+
+class CountedHashes(Hashed):
+    """Counts the ids that it hashes."""
+
+    hashed = 0
+
+    def _piece(self, ids):
+        self.hashed += len(ids)
+        return super()._piece(ids)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "hashed"),
+    [(50, 10_000, 50), (50, 100_000, 50), (50, 50, 50), (50, 49, 49), (10_000, 3, 3)],
+)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.string_view()], ids=str)
+def test_each_value_of_a_dictionary_is_hashed_once_and_no_more_values_than_rows(
+    values, rows, hashed, kind
+):
+    texts = pa.array([f"user {one}" for one in range(values)])
+    codes = np.arange(rows) * 7 % values
+    column = pa.DictionaryArray.from_arrays(codes, texts.cast(kind))
+    addressing = CountedHashes(1_000, a_key("hashes"))
+    slots = slots_of(addressing, column)
+    assert addressing.hashed == hashed
+    plain = slots_of(Hashed(1_000, a_key("hashes")), texts.take(pa.array(codes)))
+    assert slots.tolist() == plain.tolist()
+
+
+def test_each_row_of_a_view_column_is_hashed_once():
+    texts = pa.array([f"user {one % 7} with a name that is no short view" for one in range(1_000)])
+    addressing = CountedHashes(1_000, a_key("hashes"))
+    assert slots_of(addressing, texts.cast(pa.string_view())).tolist() == (
+        slots_of(Hashed(1_000, a_key("hashes")), texts).tolist()
+    )
+    assert addressing.hashed == 1_000

@@ -7,12 +7,16 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panprivacy.audit import EnumeratedCoins
 from panprivacy.privacy.guarantee import exp_bounds, randomised_response
-from panprivacy.tables.cells.bits import BitCells, keep_probability, worst_ratio
+from panprivacy.tables.addressing import CellBatch, Direct, Hashed, Levelled, Sampled
+from panprivacy.tables.cells.bits import SPARSE, BitCells, keep_probability, worst_ratio
+from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 
 SIZES = [1, 7, 8, 9, 63, 64, 65, 1_000]
@@ -89,6 +93,79 @@ def test_an_update_asks_for_one_coin_a_touched_cell(batch):
     bits.update(bits.initial(coins), pieces(slots), None, 0, coins)
     touched = len({slot for slot in slots if slot >= 0})
     assert coins.asked[1:] == [(bits.presence(0), touched)]
+
+
+# Batches that are so small that the cell of each row is redrawn
+
+
+@st.composite
+def sparse_batches(draw):
+    """Ids of a universe of many cells, row by row, and deltas or None."""
+    ids = draw(st.lists(st.integers(0, 999), min_size=1, max_size=15))
+    deltas = draw(st.lists(st.sampled_from([1, -1, 5]), min_size=len(ids), max_size=len(ids)))
+    return ids, draw(st.sampled_from([None, deltas]))
+
+
+@given(sparse_batches(), st.integers(0, 99))
+def test_of_few_rows_the_last_coin_of_a_cell_counts(batch, seed):
+    ids, deltas = batch
+    bits, coins = random_bits(seed, 1_000), GivenCoins(random_bits(seed + 100, len(ids)))
+    table, cells = pack(bits), BitCells(1_000, Fraction(1))
+    signed = None if deltas is None else np.array(deltas, np.int64)
+    cells.update(table, CellBatch(Direct(1_000), read_ids(ids)), signed, 0, coins)
+    for row, user in enumerate(ids):
+        bits[user] = coins.bits[row] ^ (deltas is not None and deltas[row] < 0)
+    assert unpack(table, 1_000).tolist() == bits.tolist()
+    assert coins.asked == [(cells.presence(0), len(ids))]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda key: Hashed(1_000, key), lambda key: Levelled(5, 200, key)]
+)
+@given(texts=st.lists(st.text(max_size=20), min_size=1, max_size=15), seed=st.integers(0, 99))
+def test_few_rows_of_each_kind_of_ids_are_written_to_their_slots(make, texts, seed):
+    addressing = make(SeededCoins(seed).key(16))
+    for column in (texts, pa.array(texts).dictionary_encode(), list(range(len(texts)))):
+        ids, bits = read_ids(column), random_bits(seed, 1_000)
+        coins, table = GivenCoins(random_bits(seed + 100, len(texts))), pack(bits)
+        BitCells(1_000, Fraction(1)).update(table, CellBatch(addressing, ids), None, 0, coins)
+        slots = np.concatenate([one.copy() for one in addressing.slots(ids)])
+        for slot, coin in zip(slots, coins.bits, strict=True):
+            bits[slot] = coin
+        assert unpack(table, 1_000).tolist() == bits.tolist()
+
+
+@pytest.mark.parametrize("deltas", [None, [1, 1, -1], [-1, 1, 1]])
+@pytest.mark.parametrize("ids", [[5, 100, 5], [7, 7, 7], [0, 64, 199]])
+def test_few_rows_and_many_leave_the_same_law(ids, deltas):
+    """Exactly, over every outcome of the coins: rows are repeated to make many of them."""
+    cells, addressing, before = BitCells(200, Fraction(1)), Direct(200), pack(random_bits(9, 200))
+
+    def law(times):
+        found, coins = Counter(), EnumeratedCoins()
+        rows = read_ids(np.repeat(ids, times))
+        signed = None if deltas is None else np.repeat(np.array(deltas, np.int64), times)
+        for _ in coins:
+            table = before.copy()
+            cells.update(table, CellBatch(addressing, rows), signed, 0, coins)
+            found[table.tobytes()] += coins.probability
+        return found, coins.tossed
+
+    (few, tossed), (many, touched) = law(1), law(SPARSE)
+    assert (tossed, touched) == (3, len(set(ids)))
+    assert few == many
+    assert sum(few.values()) == 1
+
+
+def test_few_rows_without_a_cell_change_nothing():
+    sampled = Sampled(10_000, 1_000, SeededCoins(1).key(16))
+    outside = [user for user in range(40) if next(sampled.slots(read_ids([user])))[0] < 0][:10]
+    table = pack(random_bits(1, 1_000))
+    before = table.copy()
+    batch = CellBatch(sampled, read_ids(outside))
+    BitCells(1_000, Fraction(1)).update(table, batch, None, 0, GivenCoins(np.ones(10)))
+    assert len(outside) == 10
+    assert np.array_equal(table, before)
 
 
 @pytest.mark.parametrize("cells", SIZES)

@@ -29,6 +29,7 @@ from panprivacy.devices.federated.task import Task
 from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.errors import InputError
 from panprivacy.intake.sources import Column, open_source
+from panprivacy.privacy import coins
 from panprivacy.privacy.guarantee import exp_bounds, losses
 from panprivacy.privacy.noise import leading_digits
 from panprivacy.service.outgoing import announcements, payment
@@ -245,6 +246,7 @@ def test_each_tree_of_a_count_without_an_end_has_eight_times_the_steps_of_the_on
 @pytest.mark.parametrize("came", [0, 31])
 def test_a_key_that_comes_short_is_none(came, monkeypatch):
     """The rest of it would be zeros."""
+    monkeypatch.setattr(coins, "_getrandom", None)
     monkeypatch.setattr(os, "readv", lambda device, parts: came)
     with pytest.raises(OSError, match="too few random bytes"):
         pp.SystemCoins().bernoulli(Fraction(1, 3), 1)
@@ -320,7 +322,8 @@ def test_a_law_of_the_largest_sum_is_one_however_floats_round():
 
 def test_no_text_is_no_number_whatever_comes_after_it():
     text = np.frombuffer(b"7", np.uint8)
-    assert [bool(may_be_number(text, 0, end)) for end in (0, 1)] == [False, True]
+    address = np.uint64(text.ctypes.data)
+    assert [bool(may_be_number(address, np.uint64(n))) for n in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize(("named", "most"), [("releases", 10**9), ("intrusions", 100)])
@@ -521,10 +524,16 @@ def test_no_coin_has_a_probability_that_is_none(chance):
 
 
 def test_a_probability_has_its_first_three_digits_and_what_is_left():
-    assert leading_digits(Fraction(0)) == [(0, 0)] * 3
-    assert leading_digits(Fraction(1)) == [(256, 0), (0, 0), (0, 0)]
-    found = leading_digits(Fraction(1, 3))
-    assert found == [(85, Fraction(1, 3))] * 3
+    for chance, values, rests in (
+        (Fraction(0), [0], (0,)),
+        (Fraction(1), [], ()),
+        (Fraction(1, 3), [85] * 3, (Fraction(1, 3),) * 3),
+        (Fraction(5, 256), [5], (0,)),
+        (Fraction(5 * 256**2 + 7, 256**3), [5, 0, 7], (Fraction(7, 256**2), Fraction(7, 256), 0)),
+    ):
+        found = leading_digits(chance)
+        assert (found.values.tolist(), found.rests) == (values, rests)
+        assert found.values.dtype == np.uint8
 
 
 def test_moments_are_counted_from_1970():

@@ -60,37 +60,71 @@ def test_a_coin_is_exact_over_all_streams_of_two_bytes(numerator):
     assert bits.tolist() == (coins < numerator).astype(int).tolist()
 
 
-@given(st.integers(0, 255), st.integers(0, 4), st.binary(max_size=200))
-def test_bytes_are_compared_and_ties_found_wherever_they_stand(threshold, near, data):
-    """Half of the bytes are near the threshold, so that many are tied."""
-    values = np.frombuffer(data, np.uint8).copy()
-    values[::2] = threshold + values[::2] % (near + 1) - near // 2
-    before = values.copy()
-    found = noise._decide(values, np.uint8(threshold))
-    assert found.tolist() == np.flatnonzero(before == threshold).tolist()
-    assert values.tolist() == (before < threshold).tolist()
+def decided_by_digits(values, spare, digits, *, ends):
+    """What `_decide` says of each byte, digit by digit: 2 where it is tied in all of them."""
+    bits, tied, compared = [int(one < digits[0]) for one in values], [], 1
+    tied = [at for at, one in enumerate(values) if one == digits[0]]
+    while tied and compared < len(digits) and len(tied) <= len(spare):
+        here, spare = spare[: len(tied)], spare[len(tied) :]
+        for at, byte in zip(tied, here, strict=True):
+            bits[at] = int(byte < digits[compared])
+        tied = [at for at, byte in zip(tied, here, strict=True) if byte == digits[compared]]
+        compared += 1
+    decided = not tied or (ends and compared == len(digits))
+    for at in tied:
+        bits[at] = 0 if decided else 2
+    return bits, 0 if decided else compared
 
 
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=3),
+    st.integers(0, 4),
+    st.binary(max_size=200),
+    st.binary(max_size=90),
+    st.booleans(),
+)
+def test_bytes_are_compared_and_ties_found_wherever_they_stand(digits, near, data, more, ends):
+    """Half of the bytes are near a digit, so that many are tied."""
+    values, spare = (np.frombuffer(one, np.uint8).copy() for one in (data, more))
+    values[::2] = digits[0] + values[::2] % (near + 1) - near // 2
+    spare[::2] = digits[1 % len(digits)]
+    expected = decided_by_digits(values.tolist(), spare.tolist(), digits, ends=ends)
+    compared = noise._decide(values, spare, np.array(digits, np.uint8), ends)
+    assert (values.tolist(), compared) == expected
+    assert not spare.any()
+
+
+@pytest.mark.parametrize("byte", [4, 5, 6])
+def test_ties_in_all_stored_digits_are_decided_by_exact_arithmetic(byte):
+    probability = sum(Fraction(digit, 256**at) for at, digit in enumerate((7, 3, 9, 5), 1))
+    draws = iter([[7, 3, 9, 200], [byte]])
+    bits = noise.bernoulli(lambda _: np.array(next(draws), np.uint8), probability, 1)
+    assert bits.tolist() == [int(byte < 5)]
+
+
+@pytest.mark.parametrize("with_spare", [True, False])
 @pytest.mark.parametrize("probability", [Fraction(1, 3), Fraction(1, 2)])
-def test_of_what_is_tossed_the_bits_alone_are_left(probability, monkeypatch):
-    """Ties are wiped too where none is decided: they tell which of the zeros were near."""
-    drawn, ties, decide = [], [], noise._decide
+def test_of_what_is_tossed_the_bits_alone_are_left(probability, with_spare, monkeypatch):
+    """Ties are wiped too: they tell which of the zeros were near."""
+    drawn, places = [], []
     stream = aes_stream(bytearray(b"bits are all that is left of it!"))
 
     def draw(nbytes):
-        drawn.append(stream(nbytes))
+        drawn.append(stream(nbytes if with_spare else min(nbytes, 20_000)))
         return drawn[-1]
 
-    def decided(*arguments):
-        ties.append(decide(*arguments))
-        return ties[-1]
+    def found(bits):
+        places.append(np_flatnonzero(bits))
+        return places[-1]
 
-    monkeypatch.setattr(noise, "_decide", decided)
+    np_flatnonzero = np.flatnonzero
+    monkeypatch.setattr(np, "flatnonzero", found)
     bits = noise.bernoulli(draw, probability, 20_000)
-    assert ties[0].size > 50
-    assert len(drawn) == len(ties) == (1 if probability == Fraction(1, 2) else 2)
-    assert drawn[0] is bits
-    assert not [one for one in [*drawn[1:], *ties] if np.any(one)]
+    assert set(bits.tolist()) == {0, 1}
+    second = probability != Fraction(1, 2) and not with_spare
+    assert len(drawn) == 1 + second == 1 + len(places)
+    assert np.shares_memory(drawn[0], bits)
+    assert not [one for one in [drawn[0][20_000:], *drawn[1:], *places] if np.any(one)]
 
 
 def test_a_uniform_integer_rejects_what_is_too_large():

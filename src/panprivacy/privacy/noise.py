@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy.ground.kernels import instruction, kernel
+from panprivacy.ground.kernels import helper, instruction, kernel
 
 Draw = Callable[[int], NDArray[np.uint8]]
 """A byte source: `draw(n)` returns `n` independent uniform bytes."""
@@ -27,14 +27,13 @@ Draw = Callable[[int], NDArray[np.uint8]]
 NoiseIntegers = NDArray[Any]
 """int64, or Python integers in an object array."""
 
-Digit = tuple[int, Fraction]
-"""A digit of a probability in base 256, and the probability that the digits after it stand for."""
-
 _equal_bytes = instruction("equal_bytes")
 _popcount = instruction("popcount")
 _trailing_zeros = instruction("trailing_zeros")
 
 _KEPT_DIGITS = 3
+_UNDECIDED = np.uint8(2)
+"""Value of a coin that is tied in all digits that were compared."""
 _INT64_BITS = 62
 
 
@@ -53,7 +52,19 @@ def bernoulli(draw: Draw, probability: Fraction, size: int) -> NDArray[np.uint8]
     return toss(draw, leading_digits(probability), size)
 
 
-def leading_digits(probability: Fraction) -> list[Digit]:
+class Digits(NamedTuple):
+    """The first digits of a probability in base 256.
+
+    Args:
+        values: uint8; up to three digits, without zeros behind them; none for a probability of 1.
+        rests: for each digit, the probability that the digits after it stand for.
+    """
+
+    values: NDArray[np.uint8]
+    rests: tuple[Fraction, ...]
+
+
+def leading_digits(probability: Fraction) -> Digits:
     """Return the first base-256 digits of a probability, each with the value of the rest.
 
     Exact arithmetic takes longer than a thousand coins, so callers that toss often store these; but
@@ -63,58 +74,100 @@ def leading_digits(probability: Fraction) -> list[Digit]:
     if not 0 <= probability <= 1:
         message = "a probability lies between 0 and 1"
         raise ValueError(message)
-    digits: list[Digit] = []
-    while len(digits) < _KEPT_DIGITS:
-        digits.append(divmod((digits[-1][1] if digits else probability) * 256, 1))
-    return digits
+    if probability == 1:
+        return Digits(np.empty(0, np.uint8), ())
+    values: list[int] = []
+    rests = [probability]
+    while len(values) < _KEPT_DIGITS and (rests[-1] or not values):
+        digit, rest = divmod(rests[-1] * 256, 1)
+        values.append(digit)
+        rests.append(rest)
+    return Digits(np.array(values, np.uint8), tuple(rests[1:]))
 
 
-def toss(draw: Draw, digits: list[Digit], size: int) -> NDArray[np.uint8]:
-    """Return bits that are 1 with the probability of which `leading_digits` gave the digits."""
-    (leading, rest), later = digits[0], digits[1:]
-    if leading == 256:
+def toss(draw: Draw, digits: Digits, size: int) -> NDArray[np.uint8]:
+    """Return bits that are 1 with the probability of which `leading_digits` gave the digits.
+
+    Bytes for ties are drawn with the others: a second draw would take longer than them.
+    """
+    if not digits.rests:
         return np.ones(size, np.uint8)
-    bits = draw(size)
-    ties = _decide(bits, np.uint8(leading))
-    if ties.size:
-        if rest:
-            decided = toss(draw, later or leading_digits(rest), ties.size)
-            bits[ties] = decided
-            wipe(decided)
-        wipe(ties)
+    data = draw(size + (size // 128 + 32 if digits.rests[0] else 0))
+    bits = data[:size]
+    compared = _decide(bits, data[size:], digits.values, not digits.rests[-1])
+    if compared:
+        undecided = bits == _UNDECIDED
+        ties = np.flatnonzero(undecided)
+        decided = toss(draw, leading_digits(digits.rests[compared - 1]), ties.size)
+        bits[ties] = decided
+        wipe(decided, ties, undecided)
     return bits
 
 
-@kernel("int64[::1](uint8[::1], uint8)")
-def _decide(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
-    """Replace each byte by whether it is below `threshold`.
+@kernel("int64(uint8[::1], uint8[::1], uint8[::1], boolean)")
+def _decide(
+    values: NDArray[np.uint8], spare: NDArray[np.uint8], digits: NDArray[np.uint8], ends: np.bool
+) -> int:
+    """Replace each byte by whether it is below the first digit; spare bytes decide ties.
 
-    Ties are counted before they are listed: room for as many as there could be takes longer to
-    clear.
+    All that are tied in one digit are compared in the next one, if there are bytes for all.
+
+    Args:
+        values: a byte for each coin; then its bit, or `_UNDECIDED`.
+        spare: bytes for ties, which are wiped.
+        digits: what bytes are compared with, at least one.
+        ends: whether no digit but 0 follows, so that a coin that is tied in all of them is 0.
 
     Returns:
-        The positions of the bytes that equalled it.
+        The number of digits in which undecided coins are tied; 0 if all are decided.
     """
-    tied, found, address = uint64(0), 0, uint64(values.ctypes.data)
+    leading = digits[0]
+    ties = _equal_places(values, leading)
+    for at in range(values.size):
+        values[at] = np.uint8(1) if values[at] < leading else np.uint8(0)
+    used, tied, compared = 0, ties.size, 1
+    while tied and compared < digits.size and used + tied <= spare.size:
+        left = np.int64(0)
+        for at in range(tied):
+            byte = spare[used + at]
+            values[ties[at]] = np.uint8(byte < digits[compared])
+            ties[left] = ties[at]
+            left += np.int64(byte == digits[compared])
+        used, tied, compared = used + tied, int(left), compared + 1
+    decided = tied == 0 or (ends and compared == digits.size)
+    if not decided:
+        for at in range(tied):
+            values[ties[at]] = _UNDECIDED
+    ties[:] = 0
+    spare[:] = np.uint8(0)
+    return 0 if decided else compared
+
+
+@helper
+def _equal_places(values: NDArray[np.uint8], byte: np.uint8) -> NDArray[np.int64]:
+    """Return the places of a byte.
+
+    They are counted before they are listed: room for as many as there could be takes longer to
+    clear.
+    """
+    number, found, address = uint64(0), 0, uint64(values.ctypes.data)
     whole = values.size & ~63
     for start in range(0, whole, 64):
-        tied += _popcount(_equal_bytes(address + uint64(start), threshold))
+        number += _popcount(_equal_bytes(address + uint64(start), byte))
     for at in range(whole, values.size):
-        tied += uint64(values[at] == threshold)
-    ties = np.empty(np.int64(tied), np.int64)
+        number += uint64(values[at] == byte)
+    places = np.empty(np.int64(number), np.int64)
     for start in range(0, whole, 64):
-        equal = _equal_bytes(address + uint64(start), threshold)
+        equal = _equal_bytes(address + uint64(start), byte)
         while equal:
-            ties[found] = start + np.int64(_trailing_zeros(equal))
+            places[found] = start + np.int64(_trailing_zeros(equal))
             equal &= equal - uint64(1)
             found += 1
     for at in range(whole, values.size):
-        if values[at] == threshold:
-            ties[found] = at
+        if values[at] == byte:
+            places[found] = at
             found += 1
-    for at in range(values.size):
-        values[at] = np.uint8(1) if values[at] < threshold else np.uint8(0)
-    return ties
+    return places
 
 
 def uniform_below(draw: Draw, bound: int, size: int) -> NoiseIntegers:

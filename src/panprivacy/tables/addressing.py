@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy import uint64
+from numpy import uint8, uint64
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
@@ -53,6 +53,9 @@ Slots = NDArray[np.int64]
 
 Bitmap = NDArray[np.uint64]
 """A bit for each cell, that of cell `c` in bit `c % 64` of word `c // 64`."""
+
+Bits = NDArray[np.uint8]
+"""Bits, one a byte or eight."""
 
 THREAD_ROWS = 1 << 18
 """The fewest rows for which a thread is started: that takes as long as some thousands of them."""
@@ -108,6 +111,19 @@ class Addressing(ABC):
         for slots in CellBatch(self, batch):
             mark_slots(slots, touched)
 
+    def write(self, batch: Sequence[Ids], bits: Bits, table: Bits) -> None:
+        """Write the bit of each row of a checked batch into its cell, row by row.
+
+        Args:
+            batch: the rows.
+            bits: 0 or 1 for each row.
+            table: the cells, bits of bytes: cell `c` in bit `c % 8` of byte `c // 8`.
+        """
+        row = 0
+        for slots in CellBatch(self, batch):
+            _write_slots(slots, bits[row:], table)
+            row += len(slots)
+
     @abstractmethod
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         """Return the cells of one piece."""
@@ -136,6 +152,10 @@ class CellBatch:
             yield piece
             if not self._addressing.slots_are_ids:
                 wipe(piece)
+
+    def write(self, bits: Bits, table: Bits) -> None:
+        """Write the bit of each row into its cell; see `Addressing.write`."""
+        self._addressing.write(self._batch, bits, table)
 
     def mark(self, touched: Bitmap) -> None:
         """Set the bits of the cells of all rows.
@@ -284,6 +304,18 @@ class Levelled(Addressing):
             else:
                 super().mark([ids], touched)
 
+    def write(self, batch: Sequence[Ids], bits: Bits, table: Bits) -> None:
+        """Write the bit of each row into its cell; a dictionary alone needs slots for that."""
+        levels, row = (self._last_level, self._cells_per_level, self._starts), 0
+        for ids in batch:
+            if isinstance(ids, ByteIds):
+                _hash_bytes_and_write(ids.offsets, ids.data, *self._key, *levels, bits[row:], table)
+            elif isinstance(ids, IntegerIds):
+                _hash_and_write(ids.values, *self._key, *levels, bits[row:], table)
+            else:
+                super().write([ids], bits[row:], table)
+            row += len(ids)
+
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         slots = np.empty(len(ids) + 1, np.int64)[:-1]
         levels = self._last_level, self._cells_per_level
@@ -397,9 +429,11 @@ def _mark_turn(hashes, row, levels, touched):  # type: ignore[no-untyped-def]  #
         _mark_hash(hashes[first + uint64(at)], levels, touched)
 
 
-@kernel(
-    f"void({read_only('int64')}, {', '.join(4 * ['uint64'])}, {', '.join(3 * ['uint64[::1]'])})"
-)
+_HASHED = ", ".join(4 * ["uint64"])
+"""The key, the last level and the cells of a level."""
+
+
+@kernel(f"void({read_only('int64')}, {_HASHED}, {', '.join(3 * ['uint64[::1]'])})")
 def _hash_and_mark(
     values: NDArray[np.int64],
     key_0: np.uint64,
@@ -435,8 +469,7 @@ def _hash_and_mark(
 
 @kernel(
     *(
-        f"void({read_only(offset)}, {read_only('uint8')}, {', '.join(4 * ['uint64'])}, "
-        "uint64[::1], uint64[::1])"
+        f"void({read_only(offset)}, {read_only('uint8')}, {_HASHED}, uint64[::1], uint64[::1])"
         for offset in ("int32", "int64")
     )
 )
@@ -451,10 +484,81 @@ def _hash_bytes_and_mark(
     touched: Bitmap,
 ) -> None:
     """Set the bit of the cell of each byte string, without storing the hashes."""
-    levels = last_level, per_level, starts
+    levels, base = (last_level, per_level, starts), uint64(data.ctypes.data)
+    end = base + uint64(data.size)
     for row in range(offsets.size - 1):
-        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        _mark_hash(scalar(hash_bytes(data, start, end, key_0, key_1)), levels, touched)
+        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
+        word = scalar(hash_bytes(base + start, length, end, key_0, key_1))
+        _mark_hash(word, levels, touched)
+
+
+@inlined
+def _write(table: Bits, slot: np.int64, bit: np.uint8) -> None:
+    """Write the bit of one cell; no branch and no place depends on the bit."""
+    cell = uint64(slot)
+    place = uint8(cell & uint64(7))
+    byte = table[cell >> uint64(3)]
+    table[cell >> uint64(3)] = (byte & ~(uint8(1) << place)) | (bit << place)
+
+
+@kernel(f"void({read_only('int64')}, uint8[::1], uint8[::1])")
+def _write_slots(slots: Slots, bits: Bits, table: Bits) -> None:
+    """Write the bit of each row into its cell."""
+    for row in range(slots.size):
+        if slots[row] >= 0:
+            _write(table, slots[row], bits[row])
+
+
+@inlined
+def _write_hash(word, levels, table, bit):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Write the bit of what `_level_slot` of a hash is."""
+    last_level, per_level, starts = levels
+    _write(table, starts[trailing_zeros(word | last_level)] + multiply_high(word, per_level), bit)
+
+
+@kernel(f"void({read_only('int64')}, {_HASHED}, uint64[::1], uint8[::1], uint8[::1])")
+def _hash_and_write(
+    values: NDArray[np.int64],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    starts: NDArray[np.uint64],
+    bits: Bits,
+    table: Bits,
+) -> None:
+    """Write the bit of each row into the cell of its whole number, row by row."""
+    levels = last_level, per_level, starts
+    for row in range(values.size):
+        word = scalar(hash_word(uint64(values[row]), key_0, key_1))
+        _write_hash(word, levels, table, bits[row])
+
+
+@kernel(
+    *(
+        f"void({read_only(offset)}, {read_only('uint8')}, {_HASHED}, uint64[::1], uint8[::1], "
+        "uint8[::1])"
+        for offset in ("int32", "int64")
+    )
+)
+def _hash_bytes_and_write(
+    offsets: NDArray[Any],
+    data: NDArray[np.uint8],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    starts: NDArray[np.uint64],
+    bits: Bits,
+    table: Bits,
+) -> None:
+    """Write the bit of each row into the cell of its byte string, row by row."""
+    levels, base = (last_level, per_level, starts), uint64(data.ctypes.data)
+    end = base + uint64(data.size)
+    for row in range(offsets.size - 1):
+        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
+        word = scalar(hash_bytes(base + start, length, end, key_0, key_1))
+        _write_hash(word, levels, table, bits[row])
 
 
 @inlined

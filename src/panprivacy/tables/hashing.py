@@ -27,7 +27,6 @@ ABREAST = 16
 
 _SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
 _SECRET_1 = np.uint64(0x8BB84B93962EACC9)
-_EIGHT = np.int64(8)
 _WORD = np.uint64(8)
 """Bytes of a word."""
 
@@ -47,6 +46,7 @@ popcount = instruction("popcount")
 scalar = instruction("scalar")
 equal_bytes = instruction("equal_bytes")
 deposit = instruction("deposit")
+_load_byte = instruction("load_byte")
 _load_word = instruction("load_word")
 
 
@@ -64,11 +64,12 @@ def hash_abreast(source: np.uint64, key_0: np.uint64, key_1: np.uint64, target: 
 
 
 @inlined
-def _short_word(data: NDArray[np.uint8], start: np.int64, length: np.int64) -> np.uint64:
-    """Return up to eight bytes as one word, little-endian."""
-    word = uint64(0)
-    for at in range(length):
-        word |= uint64(data[start + at]) << uint64(8 * at)
+def _short_word(address: np.uint64, length: np.uint64) -> np.uint64:
+    """Return up to eight bytes at an address as one word, little-endian."""
+    word, at = uint64(0), uint64(0)
+    while at < length:
+        word |= _load_byte(address + at) << (uint64(8) * at)
+        at += uint64(1)
     return word
 
 
@@ -92,40 +93,40 @@ def non_digits(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def may_be_number(data: NDArray[np.uint8], start: np.int64, end: np.int64) -> np.bool:
-    """Return whether a byte string may be a number, by its first bytes and its length.
+def may_be_number(address: np.uint64, length: np.uint64) -> np.bool:
+    """Return whether the byte string at an address may be a number, by its start and its length.
 
     All of the first eight bytes are looked at, where there are so many: random texts of
     hexadecimal digits often begin with a digit, and rarely with eight. One comparison decides,
     because no processor can guess how several of them turn out.
     """
-    length = end - start
-    if length < _EIGHT:
-        first = uint64(data[uint64(start)]) if length > 0 else uint64(0)
+    if length < _WORD:
+        first = _load_byte(address) if length else uint64(0)
         return (first - _ZERO <= _NINE) | (first == _MINUS)
-    word = _load_word(uint64(data.ctypes.data) + uint64(start))
+    word = _load_word(address)
     first, rest = word & uint64(0xFF), word >> uint64(8)
     no_sign, no_digit = first ^ _MINUS, non_digits(first) & uint64(0xF0)
     no_digits = non_digits(rest) & (_TOP_HALVES >> uint64(8))
-    too_long = (_MOST_DIGITS - uint64(length)) >> uint64(63)
+    too_long = (_MOST_DIGITS - length) >> uint64(63)
     return (no_sign * no_digit | no_digits | too_long) == uint64(0)
 
 
 @helper
-def decimal_word(
-    data: NDArray[np.uint8], start: np.int64, end: np.int64
-) -> tuple[np.bool, np.uint64]:
-    """Return whether `data[start:end]` is the shortest decimal form of a 64-bit number, and it."""
-    negative = uint64(data[uint64(start)]) == _MINUS
-    first = uint64(start) + uint64(negative)
-    digits, read, word = uint64(end) - first, uint64(0), uint64(0)
+def decimal_word(address: np.uint64, length: np.uint64) -> tuple[np.bool, np.uint64]:
+    """Return whether a byte string is the shortest decimal form of a 64-bit number, and it.
+
+    It has at least one byte.
+    """
+    negative = _load_byte(address) == _MINUS
+    first = address + uint64(negative)
+    digits, read, word = length - uint64(negative), uint64(0), uint64(0)
     while read < digits:
-        digit = uint64(data[first + read]) - _ZERO
+        digit = _load_byte(first + read) - _ZERO
         if digit > _NINE:
             break
         word = word * _TEN + digit
         read += uint64(1)
-    leading = uint64(data[first]) - _ZERO if digits else uint64(0)
+    leading = _load_byte(first) - _ZERO if digits else uint64(0)
     shortest = read == digits and (leading > uint64(0) or digits == uint64(1))
     if digits > _SAFE_DIGITS:  # beyond 2**64 the word has started again from 0
         fits = digits == _SAFE_DIGITS + uint64(1) and leading == uint64(1) and word >= _TEN_TO_19
@@ -148,15 +149,20 @@ def _eight_digits(word: np.uint64) -> np.uint64:
 
 @inlined
 def hash_bytes(
-    data: NDArray[np.uint8], start: np.int64, end: np.int64, key_0: np.uint64, key_1: np.uint64
+    address: np.uint64, length: np.uint64, end: np.uint64, key_0: np.uint64, key_1: np.uint64
 ) -> np.uint64:
-    """Return the hash of `data[start:end]`, by eight bytes; the last eight overlap.
+    """Return the hash of a byte string, by eight bytes; the last eight overlap.
 
     It is that of a whole number if these bytes are its shortest decimal form. Up to 16 digits are
     read as words; a sign, or more digits, are rare and take longer.
+
+    Args:
+        address: where it starts. numba would count references to an array in each row.
+        length: its bytes.
+        end: the end of the memory that may be read.
+        key_0: the first word of the key.
+        key_1: the second.
     """
-    first_byte, length = uint64(start), uint64(end) - uint64(start)
-    address = uint64(data.ctypes.data) + first_byte
     state = key_0
     if length > _WORD:
         first, last = _load_word(address), _load_word(address + (length - _WORD))
@@ -168,10 +174,10 @@ def hash_bytes(
         others = non_digits(first) | non_digits(last)
     else:
         used = ~uint64(0) >> (uint64(64) - uint64(8) * length) if length else uint64(0)
-        if first_byte + _WORD <= uint64(data.size):
+        if address + _WORD <= end:
             first = _load_word(address) & used
         else:
-            first = _short_word(data, start, np.int64(length))
+            first = _short_word(address, length)
         last, others = first, non_digits(first | (_ZEROS & ~used))
     leading, only_digits = first & uint64(0xFF), others & _TOP_HALVES == uint64(0)
     if only_digits and uint64(0) < length <= uint64(16):
@@ -183,7 +189,7 @@ def hash_bytes(
                 word = _eight_digits(first << (uint64(64) - uint64(8) * length))
             return hash_word(word, key_0, key_1)
     elif uint64(0) < length <= _MOST_DIGITS and (only_digits or leading == _MINUS):
-        is_number, word = decimal_word(data, start, end)
+        is_number, word = decimal_word(address, length)
         if is_number:
             return hash_word(word, key_0, key_1)
     return hash_word(last ^ state, key_0 ^ (length * _SECRET_1), key_1)
@@ -215,6 +221,8 @@ def hash_byte_strings(
     hashes: NDArray[np.uint64],
 ) -> None:
     """Write the hash of each string `data[offsets[row]:offsets[row+1]]` into `hashes`."""
+    base = uint64(data.ctypes.data)
+    end = base + uint64(data.size)
     for row in range(hashes.size):
-        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        hashes[row] = scalar(hash_bytes(data, start, end, key_0, key_1))
+        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
+        hashes[row] = scalar(hash_bytes(base + start, length, end, key_0, key_1))

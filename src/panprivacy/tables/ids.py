@@ -175,6 +175,9 @@ def read_ids(users: Labels | SharedColumn) -> list[Ids]:
     """
     if isinstance(users, SharedColumn):
         return users.ids
+    if isinstance(users, pa.Array) and users.type.id in _PLAIN and len(users):
+        _refuse_nulls(users, _NULL_USER)
+        return [_from_plain(users)]
     _refuse_masked(users, _NULL_USER)
     if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
         return [_from_numpy(users)]
@@ -247,9 +250,7 @@ def is_view(kind: pa.DataType) -> bool:
 
 def offset_type(kind: pa.DataType) -> type[np.signedinteger[Any]] | None:
     """Return the type of the offsets of texts and byte strings; None for other columns."""
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return np.int32
-    return np.int64 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else None
+    return _WIDTHS.get(kind.id)
 
 
 def gatherable(column: Any) -> Any:
@@ -353,6 +354,27 @@ def _from_arrow(chunk: pa.Array) -> Ids:
     return _from_numpy(np.from_dlpack(values)) if _holds_integers(values) else _byte_ids(values)
 
 
+_WIDTHS: dict[int, type[np.signedinteger[Any]]] = {
+    pa.string().id: np.int32,
+    pa.binary().id: np.int32,
+    pa.large_string().id: np.int64,
+    pa.large_binary().id: np.int64,
+}
+"""Type of the offsets of texts and byte strings."""
+
+_PLAIN = {
+    *_WIDTHS,
+    *(getattr(pa, f"{sign}int{bits}")().id for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+"""Arrow types of which most columns are, and which need no more tests to be read."""
+
+
+def _from_plain(chunk: pa.Array) -> Ids:
+    """Read a column of whole numbers, texts or byte strings."""
+    width = _WIDTHS.get(chunk.type.id)
+    return _from_numpy(np.from_dlpack(chunk)) if width is None else _strings(chunk, width)
+
+
 def _refuse_masked(column: object, reason: str) -> None:
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         row = int(np.argmax(np.ma.getmaskarray(column))) + 1
@@ -370,8 +392,12 @@ def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:
 
 
 def _from_dictionary(chunk: pa.DictionaryArray) -> Ids:
+    """Read a dictionary: each value is hashed once, or each row where there are fewer of these.
+
+    Slices of a column share its whole dictionary.
+    """
     values = _stored(chunk)
-    if _holds_integers(values) or values.null_count:
+    if _holds_integers(values) or values.null_count or len(values) > len(chunk):
         return _from_arrow(gatherable(values).take(chunk.indices))
     codes = np.from_dlpack(chunk.indices).astype(np.int64)
     return CodedIds(_byte_ids(values), codes)
@@ -396,6 +422,11 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
         elif pa.types.is_decimal(kind):
             message += "; whole ones become ids by cast(pyarrow.int64())"
         raise InputError(message)
+    return _strings(chunk, width)
+
+
+def _strings(chunk: pa.Array, width: type[np.signedinteger[Any]]) -> ByteIds:
+    """Return texts or byte strings with offsets of this type, in place."""
     _, offset_buffer, data = chunk.buffers()
     offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)
     return ByteIds(offsets[chunk.offset : chunk.offset + len(chunk) + 1], _bytes(data))

@@ -98,10 +98,12 @@ def slots_of_byte_strings(
     slots: NDArray[np.int64],
 ) -> None:
     """Write the cell of each byte string into `slots`; its first digit is its length."""
+    base = uint64(data.ctypes.data)
     for row in range(slots.size):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if may_be_number(data, start, end):
-            decimal, word = decimal_word(data, start, end)
+        address, length = base + uint64(start), uint64(end - start)
+        if may_be_number(address, length):
+            decimal, word = decimal_word(address, length)
             if decimal:
                 slots[row] = _cell(_of_word(word, words[0]), words, cells)
                 continue

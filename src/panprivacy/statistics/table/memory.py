@@ -146,17 +146,21 @@ class TableMemory(Memory, Generic[P]):
         Raises:
             InputError: one was checked for another plan. Nothing was counted.
         """
-        self.check_plans(one.plan for one in batches)
-        ids = [chunk for batch in batches for chunk in batch.ids]
+        self.check_plans([one.plan for one in batches])
+        if len(batches) == 1:
+            ids, deltas = batches[0].ids, batches[0].deltas
+        else:
+            ids = [chunk for batch in batches for chunk in batch.ids]
+            deltas = concatenated_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         state, rows = self.now, CellBatch(self.addressing, ids)
-        deltas = concatenated_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         self.cells.update(state.table, rows, deltas, state.intrusions, self.coins)
 
     def check_plans(self, plans: Iterable[Plan]) -> None:
         """Refuse batches that were checked for another plan: their cells may not exist here."""
-        if any(plan is not self.plan and plan != self.plan for plan in plans):
-            message = "this batch was checked for another plan"
-            raise InputError(message)
+        for plan in plans:
+            if plan is not self.plan and plan != self.plan:
+                message = "this batch was checked for another plan"
+                raise InputError(message)
 
     def check_steps(self) -> None:
         """Raise `BudgetError` if all planned releases have been made."""

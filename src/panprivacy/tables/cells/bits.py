@@ -37,6 +37,10 @@ from panprivacy.tables.hashing import deposit, equal_bytes, popcount
 RealNumber = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
 
+SPARSE = 16
+"""Cells for each row of a batch from which it is quicker to redraw the cells of its rows one by one
+than to note which cells it touches."""
+
 _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
 
@@ -99,10 +103,17 @@ class BitCells(PackedCells):
         epoch: int,
         coins: Coins,
     ) -> None:
-        """Redraw each touched bit once: only the last redraw of a batch is observable.
+        """Redraw each touched bit once, or once a row where these are few: the last is observable.
 
         A delta below 0 deletes its user, which takes the bit back to its initial law.
         """
+        if isinstance(slots, CellBatch) and len(slots) * SPARSE <= self.cells:
+            fresh = coins.bernoulli(self.presence(epoch), len(slots))
+            if deltas is not None:  # the inverse of a (1+t)/2 coin is a (1-t)/2 coin
+                fresh ^= deltas < 0
+            slots.write(fresh, table)
+            wipe(fresh)
+            return
         touched = np.zeros(-(-self.cells // 64), np.uint64)
         deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
         try:
@@ -247,14 +258,19 @@ def _count_ones(bitmap: NDArray[np.uint64]) -> int:
 
 
 @inlined
-def _coins(fresh, first, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return `count` coins from `first` on, from the lowest bit up; higher bits may be set."""
-    if first + uint64(64) <= uint64(fresh.size):
-        return equal_bytes(uint64(fresh.ctypes.data) + first, uint8(1))
-    coins = uint64(0)
-    for at in range(count):
-        coins |= uint64(fresh[first + uint64(at)]) << uint64(at)
-    return coins
+def _coins(fresh, few, first):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return the coins from `first` on, from the lowest bit up: at least those that are left.
+
+    The last 64 are read where fewer are left, and shifted; `few` has all coins where these are
+    fewer. So nothing is read that is not there, and no branch depends on the batch.
+    """
+    size = uint64(fresh.size)
+    if size < uint64(64):
+        return few >> (first & uint64(63))
+    start = min(first, size - uint64(64))
+    return equal_bytes(uint64(fresh.ctypes.data) + start, uint8(1)) >> (
+        (first - start) & uint64(63)
+    )
 
 
 @inlined
@@ -276,17 +292,18 @@ def _redraw(
 ) -> None:
     """Write the next fresh coin into each touched cell, inverted where the user was deleted.
 
-    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin.
+    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin. No branch depends on a coin or a cell.
     """
+    few = uint64(0)
+    if fresh.size < 64:
+        for at in range(fresh.size):
+            few |= uint64(fresh[at]) << uint64(at)
     coin, whole = uint64(0), table.size >> 3
     words = table[: 8 * whole].view(np.uint64)
     for word in range(touched.size):
         mask = touched[word]
-        if mask == uint64(0):
-            continue
-        count = popcount(mask)
-        values = deposit(_coins(fresh, coin, count), mask)
-        coin += count
+        values = deposit(_coins(fresh, few, coin), mask)
+        coin += popcount(mask)
         if deleted.size:
             values ^= deleted[word]
         if word < whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -333,3 +334,29 @@ def test_an_array_of_which_nothing_is_masked_is_one(mask):
     column = np.ma.masked_array([5, 6, 7], mask)
     assert read(column) == [5, 6, 7]
     assert read_deltas(column, 3).tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("pandas_is_there", [True, False])
+@pytest.mark.parametrize(
+    "users",
+    [["ada", "", "grüße", "7"], ("ada",), ["x"] * 5_000, [1, -(2**63), 2**63 - 1], [2**64 - 1, 1]],
+    ids=["texts", "a tuple", "many texts", "numbers", "unsigned numbers"],
+)
+def test_lists_are_read_the_same_with_and_without_pandas(users, pandas_is_there, monkeypatch):
+    (expected,) = read_ids(pa.array(users, pa.uint64() if users[0] == 2**64 - 1 else None))
+    if not pandas_is_there:
+        monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    (found,) = read_ids(users)
+    assert type(found) is type(expected)
+    for name in type(found).__dataclass_fields__:
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+
+
+@pytest.mark.parametrize(
+    "users", [[True, False], [1, True], [1.5], ["a", 1], [None, "a"], ["\ud800"]]
+)
+def test_lists_of_what_is_no_id_are_refused_without_pandas(users, monkeypatch):
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    with pytest.raises(InputError) as refused:
+        read_ids(users)
+    assert "ud800" not in str(refused.value)

@@ -170,6 +170,23 @@ def test_to_count_columns_of_arrow_imports_no_pandas():
     assert told(COUNT)[0] == "[]"
 
 
+LISTS = """
+import sys
+import panprivacy as pp
+
+for users in (["ada", "bob", ""], [1, 2, 2**63 - 1], ("grace",)):
+    pp.DistinctCount(epsilon=1, expected=3_000).update(users)
+print(sorted({"pandas"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.long
+def test_to_count_lists_of_few_users_imports_no_pandas():
+    """It takes a quarter of a second, which the first update would wait."""
+    pytest.importorskip("pandas")
+    assert told(LISTS)[0] == "[]"
+
+
 class TestReadiness:
     """A program that takes events has all kernels before the first one comes."""
 

@@ -8,6 +8,7 @@ Everything else (floats, dates, nulls) is refused by row.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,6 +59,9 @@ An iterator has an order and is read once, so it is one as well; a set has no or
 
 PIECE_ROWS = 1 << 15
 """Rows that are addressed at a time: their slots stay in the processor's cache."""
+
+_FEW_TEXTS = 4_096
+"""Texts of a sequence that are converted one by one."""
 
 _WANTED = "user ids must be whole numbers, byte strings or texts"
 _WANTED_DELTAS = "deltas must be whole numbers"
@@ -338,10 +342,32 @@ def _stored(chunk: pa.Array) -> pa.Array:
 
 def _converted(column: Any) -> pa.Array | pa.ChunkedArray:
     """Return a sequence of Python objects, as Arrow has it; numbers from 2**63 on are unsigned."""
+    if isinstance(column, (list, tuple)) and (built := _built(column)) is not None:
+        return built
     try:
         return pa.array(column, from_pandas=False)
     except OverflowError:
         return pa.array(column, pa.uint64(), from_pandas=False)
+
+
+def _built(column: Sequence[Any]) -> pa.Array | None:
+    """Return whole numbers or few texts as Arrow has them; None where `pa.array` has to do it.
+
+    The first call of `pa.array` imports pandas where it is installed, which takes a quarter of a
+    second. It converts many texts sooner, and so it does once pandas is there.
+    """
+    kinds = set(map(type, column))
+    if kinds == {int}:
+        try:
+            values = np.array(column, np.int64)
+        except OverflowError:
+            return None
+        return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+    if kinds == {str} and len(column) <= _FEW_TEXTS and "pandas" not in sys.modules:
+        builder = pa.lib.StringBuilder()
+        builder.append_values(column)
+        return builder.finish()
+    return None
 
 
 def _from_arrow(chunk: pa.Array) -> Ids:

@@ -486,9 +486,11 @@ def _hash_bytes_and_mark(
     """Set the bit of the cell of each byte string, without storing the hashes."""
     levels, base = (last_level, per_level, starts), uint64(data.ctypes.data)
     end = base + uint64(data.size)
-    for row in range(offsets.size - 1):
-        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
-        word = scalar(hash_bytes(base + start, length, end, key_0, key_1))
+    start = base + uint64(offsets[0])
+    for row in range(1, offsets.size):
+        stop = base + uint64(offsets[row])
+        word = scalar(hash_bytes(start, stop - start, end, key_0, key_1))
+        start = stop
         _mark_hash(word, levels, touched)
 
 
@@ -555,10 +557,12 @@ def _hash_bytes_and_write(
     """Write the bit of each row into the cell of its byte string, row by row."""
     levels, base = (last_level, per_level, starts), uint64(data.ctypes.data)
     end = base + uint64(data.size)
+    start = base + uint64(offsets[0])
     for row in range(offsets.size - 1):
-        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
-        word = scalar(hash_bytes(base + start, length, end, key_0, key_1))
+        stop = base + uint64(offsets[row + 1])
+        word = scalar(hash_bytes(start, stop - start, end, key_0, key_1))
         _write_hash(word, levels, table, bits[row])
+        start = stop
 
 
 @inlined

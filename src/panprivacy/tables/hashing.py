@@ -171,6 +171,8 @@ def hash_bytes(
         while at + _WORD < length:
             state = fold(state ^ _load_word(address + at), key_1 | uint64(1)) ^ key_0
             at += _WORD
+        if length > _MOST_DIGITS:
+            return hash_word(last ^ state, key_0 ^ (length * _SECRET_1), key_1)
         others = non_digits(first) | non_digits(last)
     else:
         used = ~uint64(0) >> (uint64(64) - uint64(8) * length) if length else uint64(0)
@@ -223,6 +225,8 @@ def hash_byte_strings(
     """Write the hash of each string `data[offsets[row]:offsets[row+1]]` into `hashes`."""
     base = uint64(data.ctypes.data)
     end = base + uint64(data.size)
+    start = base + uint64(offsets[0])
     for row in range(hashes.size):
-        start, length = uint64(offsets[row]), uint64(offsets[row + 1] - offsets[row])
-        hashes[row] = scalar(hash_bytes(base + start, length, end, key_0, key_1))
+        stop = base + uint64(offsets[row + 1])
+        hashes[row] = scalar(hash_bytes(start, stop - start, end, key_0, key_1))
+        start = stop

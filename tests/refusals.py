@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 
 wiped = partial(
     pytest.raises, PanPrivacyError, match=r"the state was wiped; make a new (one|statistic)"
@@ -21,3 +21,4 @@ spoilt = partial(
 )
 copied = partial(pytest.raises, TypeError, match="second intrusion")
 released = partial(pytest.raises, BudgetError, match="all 1 planned releases")
+confidence = partial(pytest.raises, PlanError, match="confidence must lie strictly between 0 and 1")

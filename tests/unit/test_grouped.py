@@ -238,7 +238,7 @@ class TestBudget:
     def test_what_cannot_be_asked_spends_nothing(self):
         pages = grouped(epsilon=3)
         spent = pages.ledger.spent
-        with pytest.raises(pp.PlanError, match="confidence"):
+        with refusals.confidence():
             pages.release(confidence=2)
         assert pages.ledger.spent == spent
         pages.release()

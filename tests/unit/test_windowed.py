@@ -332,7 +332,7 @@ class TestState:
         daily = windowed(clock, release=lambda statistic: statistic.release(confidence=7))
         table = daily.current.internals.memory.now.table
         clock.now += DAY
-        with pytest.raises(pp.PlanError, match="confidence"):
+        with refusals.confidence():
             daily.advance()
         assert not table.any()
         daily.update([1])

@@ -242,7 +242,7 @@ def test_intervals_of_signed_steps_hold_a_truth_below_0(name):
             low, high = counter.interval(level)
             held[level] += low <= amounts.sum() <= high
     assert all(accepted(happens(held[level], 200, level - 0.01, 1)) for level in LEVELS)
-    assert amounts.sum() < 0
+    assert amounts.sum() < 0  # false alarm 1e-7: 5.2 deviations
 
 
 def longest_streak(marked):

@@ -552,4 +552,4 @@ def test_kills_at_random_lose_no_report_and_change_no_answer(tmp_path):
             asking.join()
         release()
         (answer,) = answers
-        assert sums(running.task, answer) == (100, [100, 0])
+        assert sums(running.task, answer) == (100, [50, 0])

@@ -737,7 +737,8 @@ def test_large_bodies_are_read_in_turns_and_small_ones_at_once(served, monkeypat
     assert len(turns) == read
 
 
-def test_bodies_in_chunks_are_read_in_small_pieces_and_in_turns(served, monkeypatch):
+@pytest.mark.parametrize("together", [True, False], ids=["with its head", "after its head"])
+def test_bodies_in_chunks_are_read_in_small_pieces_and_in_turns(served, monkeypatch, together):
     """One of 256 KiB may be 40,000 chunks, for which others would wait."""
     pieces, turns, sizes = served.server.server_state.pieces, [], []
     add, parse = pieces.add, protocol.GuardedProtocol.data_received
@@ -750,11 +751,16 @@ def test_bodies_in_chunks_are_read_in_small_pieces_and_in_turns(served, monkeypa
     with served.connect() as sock:
         sock.sendall(post(FIRST))  # its token is known from now on
         assert status_of_next(sock) == 202
-        sock.sendall(chunked("Connection: close"))
-        wait_for(lambda: len(sizes) >= 2)
-        sock.sendall(b"1\r\n\0\r\n" * 16_000 + b"0\r\n\r\n")
+        head, body = chunked("Connection: close"), b"1\r\n\0\r\n" * 16_000 + b"0\r\n\r\n"
+        before = sum(sizes)
+        sock.sendall(head + body if together else head)
+        if not together:
+            wait_for(lambda: sum(sizes) == before + len(head))
+            sock.sendall(body)
+        sock.shutdown(socket.SHUT_WR)  # its end is not read before what comes before it
         assert [one.status for one in answers_in(received(sock))] == [202]
-    assert max(sizes[2:]) <= 1 << 12
+    assert sum(sizes) == before + len(head) + len(body)
+    assert max(sizes[-20:]) <= 1 << 12
     assert len(turns) >= 10
 
 

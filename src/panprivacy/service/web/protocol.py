@@ -198,6 +198,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         while at < end and not self._deaf:
             if self._must_answer:
                 return at
+            if self._is_in_chunks and at > start:  # the rest waits for its turn
+                self._begin()
+                return at
             piece = self._end_of_piece(source, at, end)
             with memoryview(source)[at:piece] as data:
                 self.data_received(data)  # type: ignore[arg-type]  # the parser takes any buffer
@@ -220,10 +223,12 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     def _end_of_piece(self, source: bytearray, at: int, end: int) -> int:
         """Return the end of the piece to parse, so that two requests are not parsed at once.
 
-        All heads, and all bodies in chunks, end with an empty line.
+        Of a body in chunks it is small. All heads, and all such bodies, end with an empty line.
         """
         if self._body_left:
             return min(at + self._body_left, end)
+        if self._is_in_chunks:
+            end = min(at + len(_FIRST), end)
         found = source.find(_EMPTY_LINE, at, end)
         return end if found < 0 else found + len(_EMPTY_LINE)
 
@@ -245,6 +250,8 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if self._at == len(self._ahead):
             self._forget_ahead()
             self.flow.release()
+        elif self._is_in_chunks:
+            self._go_on_soon()
 
     def _forget_ahead(self) -> None:
         """Overwrite and drop pipelined data."""
@@ -252,12 +259,14 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._ahead, self._at = bytearray(), 0
 
     def _go_on_soon(self) -> None:
-        """Schedule pipelined data: a sender who has shown a token need not wait its turn."""
+        """Schedule data that waits: requests of a sender with a token need not wait their turn."""
         if not self._ahead:
             return
         self._unset_keepalive_if_required()
         self._stop_timer()
-        if self._is_known:
+        if self._is_in_chunks:
+            self.server_state.pieces.add(self.go_on)
+        elif self._is_known:
             self.loop.call_soon(self.go_on)
         else:
             self.server_state.turns.add(self.go_on)

@@ -232,7 +232,7 @@ class Counter(StepCounter[Running]):
         if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
             message = "steps are whole numbers, in one row of integers"
             raise InputError(message)
-        outside = (taken < self._asked.least) | (taken > self.bound)
+        outside = (taken < self._asked.smallest_amount) | (taken > self.bound)
         try:
             if outside.any():
                 raise InputError(self._out_of_range, row=int(outside.argmax()) + 1)
@@ -288,15 +288,16 @@ class Counter(StepCounter[Running]):
 
     @property
     def _out_of_range(self) -> str:
-        less = "" if self.signed else ", for less with signed=True"
-        return (
-            f"a step adds a whole number, {self._asked.least:,} to {self.bound:,}: for more, make "
-            f"it with bound={less}"
+        smallest, less = (
+            self._asked.smallest_amount,
+            "" if self.signed else ", for less with signed=True",
         )
+        cure = f"for more, make it with bound={less}"
+        return f"a step adds a whole number, {smallest:,} to {self.bound:,}: {cure}"
 
     def _amount(self, amount: object) -> int:
         whole = isinstance(amount, (int, np.integer)) and not isinstance(amount, np.timedelta64)
-        if not whole or not self._asked.least <= int(amount) <= self.bound:  # type: ignore[call-overload]
+        if not whole or not self._asked.smallest_amount <= int(amount) <= self.bound:  # type: ignore[call-overload]
             raise InputError(self._out_of_range)
         return int(amount)  # type: ignore[call-overload]
 

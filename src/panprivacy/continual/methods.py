@@ -45,7 +45,7 @@ class CounterRequest:
     signed: bool = False
 
     @property
-    def least(self) -> int:
+    def smallest_amount(self) -> int:
         """The least amount of a step."""
         return -self.bound if self.signed else 0
 

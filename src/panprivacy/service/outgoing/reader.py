@@ -173,7 +173,7 @@ class ReleaseReader:
         if limit < 1:
             message = "limit must be 1 or more answers"
             raise InputError(message)
-        moment, asked = ANSWERS.c.released, _asked(stream, since, before)
+        moment, asked = ANSWERS.c.released, _conditions(stream, since, before)
         oldest = _oldest(asked, limit).scalar_subquery()
         ordered = _all(ANSWERS, Published).where(*asked, moment >= oldest)
         return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
@@ -203,7 +203,7 @@ class ReleaseReader:
             StoreError: the database failed.
         """
         moment, number = ANSWERS.c.released, ANSWERS.c.id
-        asked = _asked(stream, since, before)
+        asked = _conditions(stream, since, before)
         with self._transaction() as connection:
             reached, last = connection.scalar(_oldest(asked, limit)), 0
             newest = connection.scalar(select(func.max(number))) or 0
@@ -341,7 +341,7 @@ def _columns(table: Table, record: type[R]) -> list[Column[Any]]:
     return [table.c[field.name] for field in fields(record)]
 
 
-def _asked(
+def _conditions(
     stream: str | None, since: datetime | None, before: datetime | None
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for the answers of a stream between two moments."""

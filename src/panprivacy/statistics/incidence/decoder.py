@@ -328,7 +328,7 @@ class SharedModel:
     def _variances(
         self, counts: Floats, scores: Floats, votes: Floats, fixed: float, noise_variance: float
     ) -> tuple[float, float]:
-        """The variances of the counters and of the output.
+        """Return the variances of the counters and of the output.
 
         Args:
             counts: the histogram.

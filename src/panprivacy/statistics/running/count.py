@@ -89,7 +89,7 @@ class RunningPlan(EventPlan):
         return guarantee_of(self, crash=2 * epsilon, crash_again=epsilon)
 
     @property
-    def least_delta(self) -> int:
+    def smallest_delta(self) -> int:
         """The least that one event adds: minus the bound, if signed."""
         return -self.bound if self.signed else 0
 

@@ -81,13 +81,13 @@ class EventPlan(Plan):
         """
 
     @property
-    def least_delta(self) -> int:
+    def smallest_delta(self) -> int:
         """The least that one event adds."""
         return 0
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that is not hidden, or takes back what may not be."""
-        least = self.least_delta
+        least = self.smallest_delta
         refuse_deltas(
             (deltas < least) | (deltas > self.bound),
             f"delta must be {least:,} to {self.bound:,}, as the bound says: for more, plan with "

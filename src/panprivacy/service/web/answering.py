@@ -66,7 +66,8 @@ async def answered(
 
     async def tell(message: Any) -> None:
         nonlocal is_endless
-        if cycle.disconnected:  # uvicorn would drop what comes
+        # So no more is made of a long answer; uvicorn drops others, as many errors would take long.
+        if cycle.disconnected and message.get("more_body"):
             raise ClientDisconnect
         if cycle.more_body:
             cycle.keep_alive = False

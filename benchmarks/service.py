@@ -201,6 +201,13 @@ def running(folder: Path, server: str, more: str = "") -> Iterator[tuple[int, in
         process.wait()
 
 
+def resident_bytes(process: int) -> int:
+    """Bytes that a process has in memory."""
+    status = Path(f"/proc/{process}/status").read_text()
+    (line,) = [one for one in status.splitlines() if one.startswith("VmRSS")]
+    return int(line.split()[1]) << 10
+
+
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])

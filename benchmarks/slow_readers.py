@@ -36,7 +36,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.service import TOKEN, running
+from benchmarks.service import TOKEN, resident_bytes, running
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.outgoing.records import Entry, Published
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -112,13 +112,13 @@ def _measured(
         command = [sys.executable, "-m", "benchmarks.slow_readers", *words]
         waits, reading, grown = [_post(port)], Counter[int](), 0
         pages: list[float] = []
-        before = _memory(process)
+        before = resident_bytes(process)
         with subprocess.Popen(command, stdout=subprocess.PIPE) as flood:
             other = threading.Thread(target=_read, args=(port, flood, pages, reading))
             other.start()
             while flood.poll() is None and grown < _MOST_MEMORY:
                 waits.append(_post(port))
-                grown = max(grown, _memory(process) - before)
+                grown = max(grown, resident_bytes(process) - before)
                 time.sleep(max(0.0, _EVERY - waits[-1]))
             flood.kill()
             other.join()
@@ -166,13 +166,6 @@ def _status(
         answer = connection.getresponse()
         answer.read()
         return answer.status
-
-
-def _memory(process: int) -> int:
-    """Bytes that a process has in memory."""
-    status = Path(f"/proc/{process}/status").read_text()
-    (line,) = [one for one in status.splitlines() if one.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
 
 
 def flood(port: int, path: str, reads: int, connections: int, seconds: float) -> None:

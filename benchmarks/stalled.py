@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.service import running
+from benchmarks.service import resident_bytes, running
 
 _CONNECTIONS: Final = 1_800
 _SECONDS: Final = 15.0
@@ -74,13 +74,13 @@ def _measured(folder: Path, server: str, request: str, connections: int) -> tupl
     """How long each probe waited, and how many bytes the server grew by."""
     with running(folder, server) as (port, process):
         _probe(port)
-        before = _memory(process)
+        before = resident_bytes(process)
         words = ["flood", str(port), request, str(connections)]
         with subprocess.Popen([sys.executable, "-m", "benchmarks.stalled", *words]) as flood:
             waits, grown = [], 0
             while flood.poll() is None:
                 waits.append(_probe(port))
-                grown = max(grown, _memory(process) - before)
+                grown = max(grown, resident_bytes(process) - before)
                 time.sleep(max(0.0, _EVERY - waits[-1]))
     return waits, grown
 
@@ -94,13 +94,6 @@ def _probe(port: int) -> float:
         if sock.recv(1 << 12):
             return time.perf_counter() - began
     return max(_PATIENCE, time.perf_counter() - began)
-
-
-def _memory(process: int) -> int:
-    """Bytes that a process has in memory."""
-    status = Path(f"/proc/{process}/status").read_text()
-    (line,) = [one for one in status.splitlines() if one.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
 
 
 def flood(port: int, request: str, connections: int) -> None:

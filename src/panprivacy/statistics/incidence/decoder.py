@@ -359,14 +359,14 @@ def _kernel(law: Law, epoch: int) -> Floats:
     """Return the kernel of the noise of all epochs together, float64[M]."""
     if epoch == 0:
         return law.kernel()
-    return np.fft.ifft(1 / np.conj(law.spectrum()) ** (epoch + 1)).real
+    return np.fft.ifft(1 / np.conj(_noise_spectrum(law, epoch))).real
 
 
 def _noise(law: Law, epoch: int) -> Floats:
     """Return the law of the noise of all epochs together, float64[M]."""
     if epoch == 0:
         return law.probabilities()
-    return np.fft.ifft(law.spectrum() ** (epoch + 1)).real
+    return np.fft.ifft(_noise_spectrum(law, epoch)).real
 
 
 def _with_crowd(values: Floats, state: int, load: float) -> Floats:

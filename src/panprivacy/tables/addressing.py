@@ -414,11 +414,16 @@ def mark_slots(slots: Slots, touched: Bitmap) -> None:
 
 
 @inlined
-def _mark_hash(word, levels, touched):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Set the bit of what `_level_slot` of a hash is, with the start of the level looked up."""
+def _slot_of_hash(word, levels):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return what `_level_slot` of a hash is, with the start of the level looked up."""
     last_level, per_level, starts = levels
-    start = starts[trailing_zeros(word | last_level)]
-    _mark(touched, start + multiply_high(word, per_level))
+    return starts[trailing_zeros(word | last_level)] + multiply_high(word, per_level)
+
+
+@inlined
+def _mark_hash(word, levels, touched):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Set the bit of the cell of a hash."""
+    _mark(touched, _slot_of_hash(word, levels))
 
 
 @inlined
@@ -511,13 +516,6 @@ def _write_slots(slots: Slots, bits: Bits, table: Bits) -> None:
             _write(table, slots[row], bits[row])
 
 
-@inlined
-def _write_hash(word, levels, table, bit):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Write the bit of what `_level_slot` of a hash is."""
-    last_level, per_level, starts = levels
-    _write(table, starts[trailing_zeros(word | last_level)] + multiply_high(word, per_level), bit)
-
-
 @kernel(f"void({read_only('int64')}, {_HASHED}, uint64[::1], uint8[::1], uint8[::1])")
 def _hash_and_write(
     values: NDArray[np.int64],
@@ -533,7 +531,7 @@ def _hash_and_write(
     levels = last_level, per_level, starts
     for row in range(values.size):
         word = scalar(hash_word(uint64(values[row]), key_0, key_1))
-        _write_hash(word, levels, table, bits[row])
+        _write(table, _slot_of_hash(word, levels), bits[row])
 
 
 @kernel(
@@ -561,8 +559,8 @@ def _hash_bytes_and_write(
     for row in range(offsets.size - 1):
         stop = base + uint64(offsets[row + 1])
         word = scalar(hash_bytes(start, stop - start, end, key_0, key_1))
-        _write_hash(word, levels, table, bits[row])
         start = stop
+        _write(table, _slot_of_hash(word, levels), bits[row])
 
 
 @inlined

@@ -17,8 +17,8 @@ Table = NDArray[Any]
 Deltas = NDArray[np.int64]
 
 
-class Cells(Protocol):
-    """The cells of a table: their initial state, updates, and re-randomisation."""
+class TableLayout(Protocol):
+    """What every table has: a number of cells, a size, and an initial state."""
 
     @property
     def cells(self) -> int:
@@ -41,6 +41,10 @@ class Cells(Protocol):
 
     def is_table(self, table: Table) -> bool:
         """Return whether each cell holds a value that a cell can have."""
+
+
+class Cells(TableLayout, Protocol):
+    """The cells of a table into which users are mapped: updates, and re-randomisation."""
 
     def fresh_noise(self, coins: Coins) -> Table:
         """Return noise for an announced intrusion, drawn beforehand so nothing fails half way."""

@@ -9,37 +9,15 @@ import numpy as np
 
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.noise import wipe
-from panprivacy.tables.cells.protocol import Table
+from panprivacy.tables.cells.protocol import Table, TableLayout
 from panprivacy.tables.counters.endless import Endless
 from panprivacy.tables.counters.mechanism import CounterState, Floats, Integers
 from panprivacy.tables.counters.running import KNOWN, Running
 from panprivacy.tables.counters.tree import Tree
 
 
-class SteppedTable(Protocol):
+class SteppedTable(TableLayout, Protocol):
     """A table with noisy sums that go on from step to step; its noise depends on the step."""
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table."""
-
-    @property
-    def is_presence(self) -> bool:
-        """Whether a cell shows only the presence of its user."""
-
-    @property
-    def says(self) -> str:
-        """Description of a cell."""
-
-    def initial(self, coins: Coins) -> Table:
-        """Return a table that has counted nothing."""
-
-    def is_table(self, table: Table) -> bool:
-        """Return whether a table can be one of these."""
 
     def sums(self, table: Table, tick: int, coins: Coins) -> list[Running]:
         """Return its sums, in place, after so many steps."""

@@ -1,0 +1,12 @@
+"""Who came back: unions, overlaps and return rates of published tables of bits.
+
+Everything here is a function of public tables and public parameters. It makes no privacy claim.
+
+| module | contents |
+|---|---|
+| `patterns` | tables of one addressing key, and how many cells show each pattern of bits |
+| `occupancy` | the law of these counts, given how many users have each pattern of tables |
+| `intervals` | the estimate of a number of users or of a ratio, its error, and its interval |
+| `operations` | union, intersection, difference, Jaccard index, return rate, n of k tables |
+| `prediction` | errors before any table is collected |
+"""

@@ -1,0 +1,249 @@
+"""Set operations on published tables of one addressing key, as releases.
+
+All of them cost no privacy: they are functions of public tables. `union`, `intersection`,
+`difference`, `symmetric_difference`, `exactly` and `at_least` count users; `jaccard` and
+`return_rate` are ratios. Everything else is a `count` or a `share` of sets of patterns:
+
+>>> import numpy as np
+>>> layout = CellLayout(cells_per_level=8, universe=8)
+>>> bits = np.array([[1, 0, 1, 0, 1, 0, 1, 0], [1, 1, 0, 0, 1, 1, 0, 0]], np.uint8)
+>>> tables = BitTables.of_bits(layout, bits, absent=(0.0, 0.0), present=(1.0, 1.0))
+>>> observed = tables.patterns()  # once for all questions
+>>> union(observed).value, intersection(observed).value, return_rate(observed).value
+(6.0, 2.0, 0.5)
+>>> monday, tuesday = members(2)
+>>> count(observed, monday & ~tuesday).value
+2.0
+
+The order of tables is that of `BitTables`. A question about some of several tables is asked of
+`observed.of(0, 2)`, or of sets that do not depend on the others, which are left out then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from panprivacy.errors import InputError
+from panprivacy.ground.validation import proportion, whole_number
+from panprivacy.statistics.overlaps.intervals import OverlapEstimator, SetQuery
+from panprivacy.statistics.overlaps.patterns import (
+    BitTables,
+    CellLayout,
+    Floats,
+    PatternCounts,
+    PatternSet,
+    check_number,
+    members,
+)
+from panprivacy.statistics.release import Name, Release
+from panprivacy.tables.decoders.intervals import Measured
+
+__all__ = (
+    "BitTables", "CellLayout", "PatternCounts", "PatternSet", "at_least", "count", "difference",
+    "exactly", "intersection", "jaccard", "members", "return_rate", "share",
+    "symmetric_difference", "union",
+)  # fmt: skip
+
+STATISTIC = "overlap"
+_SURE = 2
+"""An estimate of fewer standard errors is noise."""
+
+
+def union(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of any table."""
+    sets = members(observed.tables)
+    return count(observed, _any(sets), confidence=confidence, name=_name("union"))
+
+
+def intersection(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of all tables."""
+    sets = members(observed.tables)
+    return count(observed, _all(sets), confidence=confidence, name=_name("intersection"))
+
+
+def difference(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of the first table, and of no other one."""
+    first, *others = members(observed.tables)
+    chosen = first & ~_any(np.array(others)) if others else first
+    return count(observed, chosen, confidence=confidence, name=_name("difference"))
+
+
+def symmetric_difference(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of one of two tables; of more, of an odd number of tables."""
+    chosen = members(observed.tables).sum(axis=0) % 2 == 1
+    return count(observed, chosen, confidence=confidence, name=_name("symmetric_difference"))
+
+
+def exactly(observed: PatternCounts, tables: int, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of just so many tables, such as windows.
+
+    Args:
+        observed: the counts of k tables.
+        tables: 1 .. k.
+        confidence: probability that the interval covers the truth.
+    """
+    number = whole_number(1, observed.tables, tables=tables)
+    chosen = members(observed.tables).sum(axis=0) == number
+    return count(observed, chosen, confidence=confidence, name=_name("exactly", number))
+
+
+def at_least(observed: PatternCounts, tables: int, *, confidence: float = 0.95) -> Release:
+    """Return the number of users of so many tables or more.
+
+    Args:
+        observed: the counts of k tables.
+        tables: 1 .. k.
+        confidence: probability that the interval covers the truth.
+    """
+    number = whole_number(1, observed.tables, tables=tables)
+    chosen = members(observed.tables).sum(axis=0) >= number
+    return count(observed, chosen, confidence=confidence, name=_name("at_least", number))
+
+
+def jaccard(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the Jaccard index: the users of all tables, as a share of those of any."""
+    sets = members(observed.tables)
+    part, whole = _all(sets), _any(sets)
+    return share(observed, part, whole, confidence=confidence, name=_name("jaccard"))
+
+
+def return_rate(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+    """Return the share of the users of the first table who are in all others too."""
+    sets = members(observed.tables)
+    return share(observed, _all(sets), sets[0], confidence=confidence, name=_name("return_rate"))
+
+
+def count(
+    observed: PatternCounts,
+    chosen: PatternSet,
+    *,
+    confidence: float = 0.95,
+    name: Name | None = None,
+) -> Release:
+    """Return the number of users of a set of patterns.
+
+    Accuracy: unbiased for direct and sampled cells; for one level of hashed cells up to third
+    order. The interval is inverted over the hypothesis. [tests/statistical/test_overlaps.py]
+
+    Args:
+        observed: the counts of k tables.
+        chosen: which patterns users may have; bool[2**k]. Those of no table are not counted.
+        confidence: probability that the interval covers the truth.
+        name: of the answer.
+
+    Raises:
+        InputError: the set is of another number of tables, or holds the users of no table.
+    """
+    return _answer(observed, chosen, None, confidence, name or _name("count"), "users")
+
+
+def share(
+    observed: PatternCounts,
+    part: PatternSet,
+    whole: PatternSet,
+    *,
+    confidence: float = 0.95,
+    name: Name | None = None,
+) -> Release:
+    """Return the share of the users of a set of patterns who are in another set too.
+
+    Accuracy: the ratio of two estimates; its interval is that of Fieller, with the variance of each
+    hypothesis. [tests/statistical/test_overlaps.py]
+
+    Args:
+        observed: the counts of k tables.
+        part: the other set; bool[2**k].
+        whole: the set; bool[2**k].
+        confidence: probability that the interval covers the truth.
+        name: of the answer.
+
+    Raises:
+        InputError: a set is of another number of tables, or the whole holds users of no table.
+    """
+    unit = "share of the users"
+    return _answer(observed, part & whole, whole, confidence, name or _name("share"), unit)
+
+
+def _any(sets: PatternSet) -> PatternSet:
+    """Return the union of sets of patterns; bool[sets, 2**k]."""
+    return np.asarray(sets.any(axis=0))
+
+
+def _all(sets: PatternSet) -> PatternSet:
+    """Return their intersection."""
+    return np.asarray(sets.all(axis=0))
+
+
+def _name(question: str, tables: int | None = None) -> Name:
+    return Name(STATISTIC, question, () if tables is None else (("tables", tables),))
+
+
+def _answer(
+    observed: PatternCounts,
+    chosen: PatternSet,
+    whole: PatternSet | None,
+    confidence: float,
+    name: Name,
+    unit: str,
+) -> Release:
+    level = proportion(confidence=confidence)
+    sets = [chosen] if whole is None else [chosen, whole]
+    _check(observed, sets)
+    needed = _needed(sets, observed.tables)
+    counted, numbers = observed.of(*needed), _projected(sets, needed)
+    estimator, query = OverlapEstimator(counted), SetQuery(*numbers)
+    measured = estimator.measure(query)
+    low, high = estimator.interval(query, measured, level)
+    return Release(
+        measured.estimate,
+        low,
+        high,
+        level,
+        0.0,
+        tuple(counted.counts.ravel().tolist()),
+        name,
+        unit,
+        _note(measured, low, high, estimator.most(query)),
+        measured.estimate,
+        measured.standard_error,
+    )
+
+
+def _check(observed: PatternCounts, sets: Sequence[PatternSet]) -> None:
+    check_number(observed.tables)
+    if any(one.shape != (1 << observed.tables,) for one in sets):
+        message = f"a set of users of {observed.tables} tables has {1 << observed.tables:,} entries"
+        raise InputError(message)
+    if any(one[0] for one in sets):
+        message = "users of no table are in no table, and cannot be counted: leave out pattern 0"
+        raise InputError(message)
+
+
+def _needed(sets: Sequence[PatternSet], tables: int) -> list[int]:
+    """Return the tables on which the sets depend; the first one if they depend on none."""
+    patterns = np.arange(1 << tables)
+    needed = [
+        number
+        for number in range(tables)
+        if any((one != one[patterns ^ (1 << number)]).any() for one in sets)
+    ]
+    return needed or [0]
+
+
+def _projected(sets: Sequence[PatternSet], needed: Sequence[int]) -> list[Floats]:
+    """Return the weights of patterns of the needed tables alone."""
+    patterns = np.zeros(1 << len(needed), int)
+    for place, number in enumerate(needed):
+        patterns += (np.arange(1 << len(needed)) >> place & 1) << number
+    return [one[patterns].astype(float) for one in sets]
+
+
+def _note(measured: Measured, low: float, high: float, most: float) -> str | None:
+    """Return whether an answer is noise, from the answer alone."""
+    if low <= 0 and high >= most:
+        return "more noise than signal: the interval covers all that is possible"
+    if measured.estimate < _SURE * measured.standard_error:
+        return "more noise than signal: the estimate is within two standard errors of 0"
+    return None

@@ -16,6 +16,7 @@ import numpy as np
 
 from panprivacy.statistics.overlaps.occupancy import BitNoise, OccupancyModel
 from panprivacy.statistics.overlaps.patterns import Floats, PatternCounts
+from panprivacy.statistics.overlaps.weighing import weigh
 from panprivacy.tables.decoders.intervals import (
     GRID,
     ZOOMS,
@@ -28,7 +29,7 @@ _NEAR = np.concatenate(
     ([0, 0.3, 0.6, 0.8], np.linspace(0.88, 1.2, 17), [1.3, 1.5, 2, 3, 5, 10, 30, 100, 1000])
 )
 """Distances of hypotheses from the estimate, in half widths of a normal interval."""
-_ALL_SHARES = np.linspace(0, 1, 33)
+_ALL_SHARES = np.linspace(0, 1, 17)
 _LEAST_VARIANCE = 1e-30
 _LEAST_FULL = 0.5
 """No share of empty cells is taken to be lower than by so many of its standard deviations."""
@@ -64,8 +65,8 @@ class OverlapEstimator:
     def __init__(self, observed: PatternCounts) -> None:
         noise = BitNoise(observed.absent, observed.present)
         self.model = OccupancyModel(observed.layout, noise)
-        shares = observed.counts / observed.layout.cells_per_level
-        self._empty, self._squares = noise.debias(shares), noise.squares(shares)
+        self._shares = observed.counts / observed.layout.cells_per_level
+        self._empty, self._squares = noise.debias(self._shares), noise.squares(self._shares)
         self.unions = self._likely_unions()
         self._users = self.model.possible(self.unions)
 
@@ -74,12 +75,13 @@ class OverlapEstimator:
         model, corrected = self.model, self.unions - self._bias()
         if query.whole is None:
             number = float(model.weights(query.chosen) @ corrected)
-            score = self._scores(self.unions, self._users, query.chosen)
-            return Measured(number + float(score.score), math.sqrt(score.variance))
+            score, variance, _ = self._score(self.unions, self._users, query.chosen)
+            return Measured(number + float(score), math.sqrt(variance))
         whole = max(float(model.weights(query.whole) @ corrected), 1.0)
         ratio = float(model.weights(query.chosen) @ corrected) / whole
-        score = self._scores(self.unions, self._users, query.chosen - ratio * query.whole)
-        return Measured(ratio + float(score.score) / whole, math.sqrt(score.variance) / whole)
+        chosen = query.chosen - ratio * query.whole
+        score, variance, _ = self._score(self.unions, self._users, chosen)
+        return Measured(ratio + float(score) / whole, math.sqrt(variance) / whole)
 
     def interval(
         self, query: SetQuery, measured: Measured, confidence: float
@@ -95,12 +97,11 @@ class OverlapEstimator:
         reach = noise_quantile(confidence, 0.0)
         values = self._hypotheses(query, measured, reach)
         chosen, _ = query.hypothesis(values)
-        unions = self._restricted(query, measured, values)
-        score = self._scores(unions, self.model.possible(unions), chosen)
-        scores = np.array(score.score)
+        unions = self._restricted(query, values)
+        scores, variances, slack = self._score(unions, self.model.possible(unions), chosen)
         scores[-1] = min(scores[-1], 0.0)
         estimate = min(max(measured.estimate, 0.0), float(values[-1]))
-        _, low, high = score_interval(estimate, values, scores, reach * np.sqrt(score.variance))
+        _, low, high = score_interval(estimate, values, scores, reach * np.sqrt(variances) + slack)
         return min(max(low, 0.0), most), min(high, most)
 
     def most(self, query: SetQuery) -> float:
@@ -117,45 +118,37 @@ class OverlapEstimator:
         near = np.concatenate((estimate - width * _NEAR, estimate + width * _NEAR))
         return np.unique(np.concatenate((np.clip(near, 0, limit), limit * _ALL_SHARES)))
 
-    def _restricted(self, query: SetQuery, measured: Measured, values: Floats) -> Floats:
+    def _restricted(self, query: SetQuery, values: Floats) -> Floats:
         """Return the unions that are likeliest under each hypothesis, to first order."""
-        at_estimate, _ = query.hypothesis(np.array(measured.estimate))
-        shares = self._scores(self.unions, self._users, at_estimate).shares
         chosen, goals = query.hypothesis(values)
-        steps = self._covariances(query.chosen, shares)
+        steps = weigh(self.model, self._users, query.chosen).along
         if query.whole is not None:
-            steps = steps - values[:, None] * self._covariances(query.whole, shares)
+            steps = steps - values[:, None] * weigh(self.model, self._users, query.whole).along
         weights = self.model.weights(chosen)
         lengths = np.maximum((weights * steps).sum(axis=-1), _LEAST_VARIANCE)
         misses = goals - weights @ self.unions
         return self.unions + steps * (misses / lengths)[:, None]
 
-    def _covariances(self, chosen: Floats, shares: Floats) -> Floats:
-        """Return the covariance of all estimated unions with that of a sum over patterns."""
-        model = self.model
-        unions = model.unions(self._users)
-        empty = model.empty(unions)
-        slopes = model.slopes(empty)
-        influence = model.noise.influence(_inner(model.weights(chosen)) / slopes)
-        law = model.noise.law(empty)
-        mean = (law * influence).sum(axis=-1, keepdims=True)
-        together = model.noise.debias(law * influence) - empty * mean
-        each = together / slopes / model.layout.cells_per_level
-        return np.asarray((shares[:, None] ** 2 * each).sum(axis=-2))
+    def _score(
+        self, unions: Floats, users: Floats, chosen: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return what the counts say beyond sums over patterns, and the variance of that.
 
-    def _scores(self, unions: Floats, users: Floats, chosen: Floats) -> _Score:
-        """Return the score of sums over patterns, where unions and users are these."""
+        The third number is half of what one cell may say: counts are whole.
+
+        Args:
+            unions: the hypotheses; float64[..., 2**k].
+            users: possible ones near them.
+            chosen: weights of patterns in the sums.
+        """
         model = self.model
-        weights = _inner(model.weights(chosen))[..., None, :]
-        steps = weights / model.slopes(model.empty(model.unions(users)))
-        by_level = model.variances(users, model.noise.influence(steps))
-        residuals = (steps * (self._empty - model.empty(unions))).sum(axis=-1)
-        information = (1 / by_level).sum(axis=-1)
-        shares = 1 / by_level / information[..., None]
-        variance = 1 / information - model.fixed(users, chosen)
-        return _Score(
-            (shares * residuals).sum(axis=-1), np.maximum(variance, _LEAST_VARIANCE), shares
-        )
+        weighing = weigh(model, users, chosen)
+        residuals = self._shares - model.noise.law(model.empty(unions))
+        score = (weighing.influence * residuals).sum(axis=(-2, -1))
+        variance = weighing.variance - model.fixed(users, chosen)
+        steps = np.ptp(weighing.influence, axis=-1).max(axis=-1)
+        slack = steps / 2 / model.layout.cells_per_level
+        return score, np.maximum(variance, _LEAST_VARIANCE), slack
 
     def _bias(self) -> Floats:
         """Return the bias of the logarithm, to second order: of one level of hashed cells."""
@@ -177,21 +170,6 @@ class OverlapEstimator:
             least = np.maximum(_LEAST_FULL * noise, math.exp(-10) / layout.cells)
             return _inner(-np.log(np.maximum(self._empty[0], least)) / model.rates[0])
         return _inner(_likeliest(model, self._empty))
-
-
-@dataclass(frozen=True, slots=True)
-class _Score:
-    """What the counts say beyond hypotheses.
-
-    Args:
-        score: in users; float64[...].
-        variance: of the score if the hypothesis is true.
-        shares: of the levels in it; float64[..., levels].
-    """
-
-    score: Floats
-    variance: Floats
-    shares: Floats
 
 
 def _inner(values: Floats) -> Floats:
@@ -216,11 +194,19 @@ def _likeliest(model: OccupancyModel, empty: Floats) -> Floats:
         low = grid[rows, np.maximum(best - 1, 0)]
         high = grid[rows, np.minimum(best + 1, grid.shape[-1] - 1)]
         grid = np.linspace(low, high, GRID + 1, axis=-1)
-    found = grid.mean(axis=-1)
+    found = np.minimum(grid.mean(axis=-1), _fullest(model, empty.shape[-1]))
     nobody = grid[:, 0] <= 0
     at_zero = _union_scores(model, empty, np.zeros((len(grid), 1)))[:, 0]
     information = _union_information(model, np.zeros((len(grid), 1)), empty.shape[-1])[:, 0]
     return np.where(nobody, np.minimum(at_zero / information, grid[:, -1]), found)
+
+
+def _fullest(model: OccupancyModel, sets: int) -> Floats:
+    """Return the largest unions that are told better than by a factor of two; float64[2**k]."""
+    users = np.broadcast_to(np.geomspace(0.5, model.limit, 4 * GRID), (sets, 4 * GRID))
+    known = users**2 * _union_information(model, users, sets)
+    told = known >= np.minimum(known.max(axis=-1, keepdims=True), 1)
+    return np.where(told, users, 0).max(axis=-1)
 
 
 def _union_scores(model: OccupancyModel, empty: Floats, users: Floats) -> Floats:

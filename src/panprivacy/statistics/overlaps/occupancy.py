@@ -10,19 +10,19 @@ a cell have a law that is linear in all `q_S`, and `q_S` is the mean of a produc
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.statistics.overlaps.patterns import CellLayout, Floats, along_tables
+from panprivacy.statistics.overlaps.patterns import MOST_TABLES, CellLayout, Floats, Transform
 from panprivacy.tables.decoders.levels import level_shares
 
 _FULLEST = 1e-60
 """A fuller level tells nothing that a float can hold."""
-_LEAST_VARIANCE = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,15 @@ class BitNoise:
         Args:
             shares: of the patterns of bits; float64[..., 2**k].
         """
-        zero, one = self._debiased()
-        ones = np.ones_like(zero)
-        return along_tables(shares, _steps([[ones, ones], [zero, one]]))
+        return _transforms(self).debias(shares)
 
     def squares(self, shares: Floats) -> Floats:
         """Return the mean of the square of the product."""
-        zero, one = self._debiased()
-        ones = np.ones_like(zero)
-        return along_tables(shares, _steps([[ones, ones], [zero**2, one**2]]))
+        return _transforms(self).squares(shares)
 
     def law(self, empty: Floats) -> Floats:
         """Return the probability of each pattern of bits: the inverse of `debias`."""
-        absent, present = np.array(self.absent), np.array(self.present)
-        gap = present - absent
-        return along_tables(empty, _steps([[1 - present, gap], [present, -gap]]))
+        return _transforms(self).law(empty)
 
     def influence(self, weights: Floats) -> Floats:
         """Return the weighted sum of the products of debiased bits, for each pattern of bits.
@@ -68,20 +62,58 @@ class BitNoise:
         Args:
             weights: of the set of tables of each product; float64[..., 2**k].
         """
-        zero, one = self._debiased()
-        ones = np.ones_like(zero)
-        return along_tables(weights, _steps([[ones, zero], [ones, one]]))
-
-    def _debiased(self) -> tuple[Floats, Floats]:
-        """Return the debiased values of a 0 and of a 1, of each table."""
-        absent, present = np.array(self.absent), np.array(self.present)
-        return present / (present - absent), (present - 1) / (present - absent)
+        return _transforms(self).influence(weights)
 
     @property
     def spread(self) -> float:
         """The largest variance of a debiased bit, given whether its cell is empty."""
         pairs = zip(self.absent, self.present, strict=True)
         return max(max(a * (1 - a), p * (1 - p)) / (p - a) ** 2 for a, p in pairs)
+
+
+class _Transforms(NamedTuple):
+    """See the methods of `BitNoise`."""
+
+    debias: Transform
+    squares: Transform
+    law: Transform
+    influence: Transform
+
+
+@functools.lru_cache(maxsize=64)
+def _transforms(noise: BitNoise) -> _Transforms:
+    absent, present = np.array(noise.absent), np.array(noise.present)
+    gap, ones = present - absent, np.ones_like(present)
+    zero, one = present / gap, (present - 1) / gap  # the debiased values of a 0 and of a 1
+    return _Transforms(
+        _transform([[ones, ones], [zero, one]]),
+        _transform([[ones, ones], [zero**2, one**2]]),
+        _transform([[1 - present, gap], [present, -gap]]),
+        _transform([[ones, zero], [ones, one]]),
+    )
+
+
+def _transform(matrix: list[list[Floats]]) -> Transform:
+    """Return the transform whose matrix has these entries, each for all tables."""
+    return Transform(np.moveaxis(np.array(matrix), -1, 0))
+
+
+@functools.lru_cache(maxsize=MOST_TABLES)
+def _without(tables: int) -> Transform:
+    """Return what sums patterns without any table of each set."""
+    return Transform(np.tile([[1.0, 1.0], [1.0, 0.0]], (tables, 1, 1)))
+
+
+@functools.lru_cache(maxsize=MOST_TABLES)
+def _moebius(tables: int) -> Transform:
+    """Return the inverse of `_without`, which is symmetric."""
+    return Transform(np.tile([[0.0, 1.0], [1.0, -1.0]], (tables, 1, 1)))
+
+
+@functools.lru_cache(maxsize=64)
+def _rates(layout: CellLayout) -> Floats:
+    shares = level_shares(layout.levels) / layout.cells_per_level
+    return -np.log1p(-np.minimum(shares, 1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +138,7 @@ class OccupancyModel:
     @property
     def rates(self) -> Floats:
         """Decrease of the logarithm of the share of empty cells by each user; float64[levels]."""
-        shares = level_shares(self.layout.levels) / self.layout.cells_per_level
-        return -np.log1p(-np.minimum(shares, 1 - 1e-9))
+        return _rates(self.layout)
 
     @property
     def limit(self) -> float:
@@ -119,24 +150,35 @@ class OccupancyModel:
 
     def unions(self, users: ArrayLike) -> Floats:
         """Return the users of any table of each set, from those of each pattern."""
-        apart = along_tables(np.asarray(users, float), _steps([[1, 1], [1, 0]], self.tables))
+        apart = _without(self.tables)(np.asarray(users, float))
         return apart[..., :1] - apart
 
     def users(self, unions: Floats) -> Floats:
         """Return the users of each pattern, from those of any table of each set (Moebius)."""
-        found = -along_tables(unions, _steps([[0, 1], [1, -1]], self.tables))
+        found = -_moebius(self.tables)(unions)
         found[..., 0] = 0
         return found
 
     def weights(self, chosen: ArrayLike) -> Floats:
-        """Return the weights of unions in a weighted sum over patterns of users."""
-        return -along_tables(np.asarray(chosen, float), _steps([[0, 1], [1, -1]], self.tables))
+        """Return the weights of unions in a sum over patterns; that of no table has to have 0."""
+        return -_moebius(self.tables)(np.asarray(chosen, float))
 
     def possible(self, unions: Floats) -> Floats:
-        """Return users of each pattern near such unions: none below 0, and not too many."""
-        users = np.maximum(self.users(unions), 0)
-        total = users.sum(axis=-1, keepdims=True)
-        return users * np.minimum(self.limit / np.maximum(total, self.limit), 1)
+        """Return the nearest possible users of each pattern, all of them as many as the union.
+
+        Noise takes some numbers of users below 0. To cut these alone would add to all users what
+        noise took away, which is very much of many patterns. So the others are made smaller, all
+        by as much: it is the projection on a simplex.
+        """
+        users = self.users(unions)[..., 1:]
+        total = np.clip(unions[..., -1:], 0, self.limit)
+        falling = -np.sort(-users, axis=-1)
+        excess = np.cumsum(falling, axis=-1) - total
+        numbers = np.arange(1, users.shape[-1] + 1)
+        kept = (falling * numbers > excess).sum(axis=-1, keepdims=True)
+        last = np.maximum(kept, 1) - 1
+        cut = np.take_along_axis(excess, last, axis=-1) / (last + 1)
+        return np.concatenate((np.zeros_like(total), np.maximum(users - cut, 0)), axis=-1)
 
     def empty(self, unions: Floats) -> Floats:
         """Return the probability that a cell is empty in all tables of each set."""
@@ -149,21 +191,6 @@ class OccupancyModel:
         if self.layout.universe is not None:
             return np.full_like(empty, -1 / self.layout.universe)
         return -self.rates[:, None] * np.maximum(empty, _FULLEST)
-
-    def variances(self, users: Floats, influence: Floats) -> Floats:
-        """Return the variance of the mean of a function of patterns over each level's cells.
-
-        Cells are counted as if users came from Poisson laws with these means: `fixed` is what has
-        to be subtracted.
-
-        Args:
-            users: of each pattern; float64[..., 2**k].
-            influence: the function; float64[..., levels, 2**k].
-        """
-        law = self.noise.law(self.empty(self.unions(users)))
-        mean = (law * influence).sum(axis=-1)
-        spread = (law * influence**2).sum(axis=-1) - mean**2
-        return np.maximum(spread, _LEAST_VARIANCE) / self.layout.cells_per_level
 
     def fixed(self, users: Floats, chosen: Floats) -> Floats:
         """Return by how much the variance of an unbiased sum over patterns is smaller.
@@ -182,10 +209,3 @@ class OccupancyModel:
         added = added - (users * chosen).sum(axis=-1) ** 2 / universe
         drawn = (cells - 1) / (universe - 1) if universe > 1 else 1.0
         return added * drawn * universe / cells
-
-
-def _steps(matrix: Any, tables: int | None = None) -> Floats:
-    """Return a matrix for each table, of numbers for each or of one for all."""
-    if tables is not None:
-        return np.tile(np.array(matrix, float), (tables, 1, 1))
-    return np.moveaxis(np.array(matrix, float), -1, 0)

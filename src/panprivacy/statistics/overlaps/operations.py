@@ -37,8 +37,8 @@ from panprivacy.statistics.overlaps.patterns import (
     check_number,
     members,
 )
+from panprivacy.statistics.overlaps.remarks import note_of
 from panprivacy.statistics.release import Name, Release
-from panprivacy.tables.decoders.intervals import Measured
 
 __all__ = (
     "BitTables", "CellLayout", "PatternCounts", "PatternSet", "at_least", "count", "difference",
@@ -47,8 +47,6 @@ __all__ = (
 )  # fmt: skip
 
 STATISTIC = "overlap"
-_SURE = 2
-"""An estimate of fewer standard errors is noise."""
 
 
 def union(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
@@ -205,7 +203,7 @@ def _answer(
         tuple(counted.counts.ravel().tolist()),
         name,
         unit,
-        _note(measured, low, high, estimator.most(query)),
+        note_of(measured, low, high, estimator.most(query)),
         measured.estimate,
         measured.standard_error,
     )
@@ -238,12 +236,3 @@ def _projected(sets: Sequence[PatternSet], needed: Sequence[int]) -> list[Floats
     for place, number in enumerate(needed):
         patterns += (np.arange(1 << len(needed)) >> place & 1) << number
     return [one[patterns].astype(float) for one in sets]
-
-
-def _note(measured: Measured, low: float, high: float, most: float) -> str | None:
-    """Return whether an answer is noise, from the answer alone."""
-    if low <= 0 and high >= most:
-        return "more noise than signal: the interval covers all that is possible"
-    if measured.estimate < _SURE * measured.standard_error:
-        return "more noise than signal: the estimate is within two standard errors of 0"
-    return None

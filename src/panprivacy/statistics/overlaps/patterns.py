@@ -36,6 +36,8 @@ MOST_TABLES = 12
 """There are `2**k` patterns of k tables, and as many unknown numbers of users."""
 _MOST_INTERSECTED = 5
 """So many tables are counted by intersections of packed bits; more of them cell by cell."""
+_MOST_MULTIPLIED = 6
+"""Matrices of the patterns of so many tables are multiplied as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,21 +216,34 @@ def check_probabilities(absent: tuple[float, ...], present: tuple[float, ...]) -
         raise InputError(message)
 
 
-def along_tables(values: Floats, steps: Floats) -> Floats:
-    """Multiply the last axis, of patterns, by the Kronecker product of a matrix for each table.
+class Transform:
+    """The Kronecker product of a matrix for each table, applied to patterns or sets of tables.
 
-    It takes `k 2**k` steps in place of `4**k`.
+    Of many tables it takes `k 2**k` steps in place of `4**k`.
 
     Args:
-        values: float64[..., 2**k].
         steps: float64[k, 2, 2]; entry `[i, a, b]` takes bit `b` of table `i` to bit `a`.
     """
-    for number, ((low_low, low_high), (high_low, high_high)) in enumerate(steps):
-        halves = values.reshape(*values.shape[:-1], -1, 2, 1 << number)
-        low, high = halves[..., 0, :], halves[..., 1, :]
-        both = (low_low * low + low_high * high, high_low * low + high_high * high)
-        values = np.stack(both, axis=-2).reshape(values.shape)
-    return values
+
+    def __init__(self, steps: Floats) -> None:
+        self._steps = steps
+        self._matrix = reduce(_kronecker, steps) if len(steps) <= _MOST_MULTIPLIED else None
+
+    def __call__(self, values: Floats) -> Floats:
+        """Return the product with the last axis; float64[..., 2**k]."""
+        if self._matrix is not None:
+            return values @ self._matrix.T
+        for number, ((low_low, low_high), (high_low, high_high)) in enumerate(self._steps):
+            halves = values.reshape(*values.shape[:-1], -1, 2, 1 << number)
+            low, high = halves[..., 0, :], halves[..., 1, :]
+            both = (low_low * low + low_high * high, high_low * low + high_high * high)
+            values = np.stack(both, axis=-2).reshape(values.shape)
+        return values
+
+
+def _kronecker(low: Floats, high: Floats) -> Floats:
+    """Return the matrix of some tables and of a higher one."""
+    return np.asarray(np.kron(high, low), float)
 
 
 def _intersections(words: NDArray[np.uint64], layout: CellLayout) -> NDArray[np.int64]:
@@ -239,5 +254,5 @@ def _intersections(words: NDArray[np.uint64], layout: CellLayout) -> NDArray[np.
     for chosen in range(1, 1 << tables):
         ones = reduce(np.bitwise_and, (words[i] for i in range(tables) if chosen >> i & 1))
         counts[:, chosen] = np.bitwise_count(ones).sum(axis=-1, dtype=np.int64)
-    exactly = along_tables(counts, np.tile([[1.0, -1.0], [0.0, 1.0]], (tables, 1, 1)))
-    return exactly.astype(np.int64)
+    exactly = Transform(np.tile([[1.0, -1.0], [0.0, 1.0]], (tables, 1, 1)))(counts)
+    return np.rint(exactly).astype(np.int64)

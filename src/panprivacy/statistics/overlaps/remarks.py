@@ -1,0 +1,31 @@
+"""Notes on answers of set operations that are noise."""
+
+from __future__ import annotations
+
+import math
+
+from panprivacy.tables.decoders.intervals import Measured
+
+_SURE = 2
+"""An estimate of fewer standard errors is noise."""
+_NOISE = "more noise than signal"
+
+
+def note_of(measured: Measured, low: float, high: float, most: float) -> str | None:
+    """Return whether an answer is noise; None if it is not.
+
+    Guarantee: it costs no privacy, as a function of a public answer.
+
+    Args:
+        measured: the estimate and its standard error.
+        low: lower end of the interval.
+        high: upper end.
+        most: the largest possible answer; the lowest is 0.
+    """
+    if low <= 0 and high >= most:
+        return f"{_NOISE}: the interval covers all that is possible"
+    if math.isinf(high):
+        return f"{_NOISE}: the interval has no end"
+    if measured.estimate < _SURE * measured.standard_error:
+        return f"{_NOISE}: the estimate is within two standard errors of 0"
+    return None

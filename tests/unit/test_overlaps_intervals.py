@@ -1,0 +1,63 @@
+"""Estimates of set operations, and their intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from panprivacy.statistics.overlaps import operations
+from panprivacy.statistics.overlaps.intervals import OverlapEstimator
+from panprivacy.statistics.overlaps.patterns import CellLayout, PatternCounts
+from tests.unit.overlap_cases import ABSENT, EQUAL, PRESENT, model
+
+
+def test_moments_are_the_maximum_of_the_likelihood_of_one_level():
+    layout = CellLayout(1_000)
+    exact = model(layout)
+    counts = np.round(1_000 * exact.noise.law(exact.empty(exact.unions([0, 150, 100, 200]))))
+    counts[0, 0] += 1_000 - counts.sum()
+    observed = PatternCounts(layout, counts.astype(np.int64), ABSENT[:2], PRESENT[:2])
+    found = OverlapEstimator(observed).unions
+
+    def likelihood(unions):
+        return float((counts * np.log(exact.noise.law(exact.empty(unions)))).sum())
+
+    best = likelihood(found)
+    for step in np.random.default_rng(3).normal(size=(50, 4)):
+        step[0] = 0
+        assert likelihood(found + step) < best
+
+
+def test_an_answer_is_a_function_of_its_counts():
+    observed = PatternCounts(
+        CellLayout(1_000), np.array([[400, 220, 200, 180]]), (0.27, 0.25), (0.73, 0.8)
+    )
+    answer = operations.return_rate(observed)
+    again = PatternCounts(
+        observed.layout, np.array([answer.counts]), observed.absent, observed.present
+    )
+    assert operations.return_rate(again) == answer
+    assert answer.low <= answer.value <= answer.high
+    assert 0 <= answer.low < answer.high <= 1
+
+
+def test_a_full_table_has_no_upper_end():
+    full = PatternCounts(
+        CellLayout(1_000), np.array([[60, 190, 190, 560]]), (0.25,) * 2, (0.75,) * 2
+    )
+    answer = operations.union(full)
+    assert math.isinf(answer.high)
+    assert "has no end" in answer.note
+    assert answer.low > 2_000
+
+
+def test_no_answer_is_not_a_number():
+    for counts in ([1_000, 0, 0, 0], [0, 1_000, 0, 0], [0, 0, 0, 1_000]):
+        for layout in (CellLayout(1_000), CellLayout(1_000, universe=1_000)):
+            observed = PatternCounts(layout, np.array([counts]), *EQUAL)
+            for operation in (operations.union, operations.intersection, operations.jaccard):
+                answer = operation(observed)
+                numbers = answer.low, answer.value, answer.high, answer.standard_error
+                assert not any(map(math.isnan, numbers))
+                assert answer.low <= answer.value <= answer.high

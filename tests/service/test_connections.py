@@ -58,7 +58,7 @@ def test_a_flow_that_is_held_is_not_read_whoever_asks():
     transport = SimpleNamespace(
         pause_reading=lambda: said.append("pause"), resume_reading=lambda: said.append("resume")
     )
-    flow = Flow(transport)
+    flow = Flow(transport, lambda: 0.0)
     flow.hold()
     flow.resume_reading()
     assert said == ["pause"]
@@ -75,7 +75,7 @@ def test_a_flow_that_waits_for_its_turn_is_not_read_before(stop, go_on, turn_fir
     transport = SimpleNamespace(
         pause_reading=lambda: said.append("pause"), resume_reading=lambda: said.append("resume")
     )
-    flow = Flow(transport)
+    flow = Flow(transport, lambda: 0.0)
     flow.await_turn()
     stop(flow)
     first, last = (Flow.take_turn, go_on) if turn_first else (go_on, Flow.take_turn)
@@ -89,7 +89,11 @@ def test_only_some_are_cut_off_at_once():
     state, asked = Uncounted(), []
 
     class Unread:
-        def cut_if_unread(self):
+        def __init__(self):
+            self.flow = self
+
+        def cut_if_unread(self, seconds):
+            assert seconds == state.limits.unread_seconds
             asked.append(self)
             return True
 
@@ -98,6 +102,31 @@ def test_only_some_are_cut_off_at_once():
         state.connections.add(one)
     state.check_readers()
     assert asked == made[1:41:2]
+
+
+def test_who_reads_a_little_is_not_cut_off():
+    sizes, now, aborted = iter([5, 4, 4, 4, 0, 0, 7]), [0.0], []
+    transport = SimpleNamespace(
+        get_write_buffer_size=lambda: next(sizes), abort=lambda: aborted.append(now[0])
+    )
+    flow = Flow(transport, lambda: now[0])
+    cut = []
+    for now[0] in (0.0, 5.0, 9.9, 10.0, 20.0, 30.0, 40.0):
+        cut.append(flow.cut_if_unread(5.0))
+    assert cut == [False, False, False, True, False, False, False]
+    assert aborted == [10.0]
+
+
+@pytest.mark.parametrize(("waits", "expected"), [(0, "close"), (7, "abort")])
+def test_a_connection_is_cut_without_waiting_for_what_is_to_be_sent(waits, expected):
+    said = []
+    transport = SimpleNamespace(
+        get_write_buffer_size=lambda: waits,
+        abort=lambda: said.append("abort"),
+        close=lambda: said.append("close"),
+    )
+    Flow(transport, lambda: 0.0).cut()
+    assert said == [expected]
 
 
 def test_a_set_in_order():

@@ -10,8 +10,8 @@ import socket
 import struct
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPResponse
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.server import Server
 from panprivacy.service.web import protocol
 from panprivacy.service.web.app import application
+from panprivacy.service.web.heads import UNPARSED_BYTES
 from tests.service.asking import (
     BODIES,
     STREAMS,
@@ -63,6 +64,16 @@ class Served:
         app = application(self.engine)
         self.server = Server(app, app.api, self.engine.keeper.hurry)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._sock]})
+
+    @contextmanager
+    def limited(self, **limits):
+        """New connections have other limits meanwhile."""
+        state = self.server.server_state
+        before, state.limits = state.limits, replace(state.limits, **limits)
+        try:
+            yield
+        finally:
+            state.limits = before
 
     def __enter__(self):
         self.engine.keeper.start()
@@ -278,7 +289,7 @@ def test_little_of_an_endless_head_is_in_memory(unchanged, monkeypatch, before, 
             sock.sendall(before + start + b"a" * 1_000_000)
         answers = answers_in(received(sock))
     check_problem(answers[-1], 414 if start == b"GET /" else 431)
-    assert sum(sizes) - len(before) <= protocol._UNPARSED_BYTES + (1 << 12)
+    assert sum(sizes) - len(before) <= UNPARSED_BYTES + (1 << 12)
 
 
 def test_an_endless_name_is_refused(unchanged):
@@ -316,10 +327,9 @@ def test_all_of_the_service_has_no_options(unchanged):
 
 
 @pytest.mark.long
-def test_a_slow_head_is_given_up(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
+def test_a_slow_head_is_given_up(unchanged):
     slow = [bytes([byte]) for byte in get("/healthz")]
-    with unchanged.connect() as sock:
+    with unchanged.limited(head_seconds=0.5), unchanged.connect() as sock:
         with suppress(OSError):
             for byte in slow:
                 sock.sendall(byte)
@@ -329,9 +339,8 @@ def test_a_slow_head_is_given_up(unchanged, monkeypatch):
     check_problem(answer, 408)
 
 
-def test_others_do_not_wait_for_a_head_that_is_under_way(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 2 * PATIENCE)
-    with unchanged.connect() as sock:
+def test_others_do_not_wait_for_a_head_that_is_under_way(unchanged):
+    with unchanged.limited(head_seconds=2 * PATIENCE), unchanged.connect() as sock:
         sock.sendall(get("/healthz", close=True)[:-1])
         unchanged.check_others()
         sock.sendall(b"\n")
@@ -342,18 +351,17 @@ def test_others_do_not_wait_for_a_head_that_is_under_way(unchanged, monkeypatch)
 @pytest.mark.long
 @pytest.mark.parametrize("sent", [b"", b"\r\n", get("/healthz"), get("/healthz") + b"\r\n"])
 def test_an_idle_connection_is_closed(unchanged, monkeypatch, sent):
-    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
     monkeypatch.setattr(unchanged.server.config, "timeout_keep_alive", 0.5)
     began = time.monotonic()
-    answers = unchanged.talk(sent)
+    with unchanged.limited(head_seconds=0.5):
+        answers = unchanged.talk(sent)
     assert [one.status for one in answers] == [200] * sent.startswith(b"GET")
     assert time.monotonic() - began > 0.4
 
 
 @pytest.mark.long
-def test_empty_lines_keep_no_connection(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
-    with unchanged.connect() as sock:
+def test_empty_lines_keep_no_connection(unchanged):
+    with unchanged.limited(head_seconds=0.5), unchanged.connect() as sock:
         sock.sendall(get("/healthz"))
         began = time.monotonic()
         with pytest.raises(OSError):  # noqa: PT012 - whichever of them meets the closed connection
@@ -383,9 +391,8 @@ def test_a_slow_body_is_given_up(unchanged, framing):
 
 
 @pytest.mark.long
-def test_the_rest_of_a_refused_body_is_not_waited_for(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "_REST_SECONDS", 0.5)
-    with unchanged.connect() as sock:
+def test_the_rest_of_a_refused_body_is_not_waited_for(unchanged):
+    with unchanged.limited(rest_seconds=0.5), unchanged.connect() as sock:
         sock.sendall(post(bytes(900_000), token=None)[:-800_000])
         (answer,) = answers_in(received(sock))  # to the end of what the service sends
         check_problem(answer, 401)
@@ -649,7 +656,7 @@ def connected(served):
 def waiting(made):
     """Bytes that a connection has in memory: what was sent ahead, and what has not left."""
     unsent = 0 if made.transport.is_closing() else made.transport.get_write_buffer_size()
-    return len(made._ahead) + unsent
+    return made.reader.ahead + unsent
 
 
 def test_who_sends_ahead_has_one_request_parsed_and_little_in_memory(served, connected, seen):
@@ -680,32 +687,17 @@ def test_who_reads_slowly_has_all_answers_in_the_end(served):
 
 
 @pytest.mark.long
-def test_who_reads_nothing_is_cut_off(served, connected, monkeypatch):
-    monkeypatch.setattr(protocol, "_UNREAD_SECONDS", 0.3)
+def test_who_reads_nothing_is_cut_off(served, connected):
     sock, made = connected
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     sock.setblocking(False)
     end = time.monotonic() + PATIENCE
-    while made in served.server.server_state.connections:
-        assert time.monotonic() < end
-        with suppress(OSError):
-            sock.send(AHEAD)
-        time.sleep(0.01)
-
-
-def test_who_reads_a_little_is_not_cut_off(connected, monkeypatch):
-    _, made = connected
-    monkeypatch.setattr(protocol, "_UNREAD_SECONDS", 0.0)
-    sizes = iter([5, 4, 4, 0, 0, 7])
-    aborted = []
-    transport = SimpleNamespace(
-        get_write_buffer_size=lambda: next(sizes), abort=lambda: aborted.append(1)
-    )
-    monkeypatch.setattr(made, "transport", transport)
-    cut = [made.cut_if_unread() for _ in range(6)]
-    monkeypatch.undo()
-    assert cut == [False, False, True, False, False, False]
-    assert aborted == [1]
+    with served.limited(unread_seconds=0.3):
+        while made in served.server.server_state.connections:
+            assert time.monotonic() < end
+            with suppress(OSError):
+                sock.send(AHEAD)
+            time.sleep(0.01)
 
 
 def test_a_sender_with_a_token_need_not_wait_its_turn(served, connected, monkeypatch):
@@ -716,15 +708,14 @@ def test_a_sender_with_a_token_need_not_wait_its_turn(served, connected, monkeyp
     assert status_of_next(sock) == 202
     sock.sendall(post(SECOND) * 19 + post(SECOND, close=True))
     assert [one.status for one in answers_in(received(sock))] == [202] * 20
-    assert made.go_on not in turns
+    assert made.reader.go_on not in turns
 
 
 def test_large_bodies_are_read_in_turns_and_small_ones_at_once(served, monkeypatch):
     pieces, turns = served.server.server_state.pieces, []
     add = pieces.add
-    monkeypatch.setattr(protocol, "_LARGE_PIECE", 1 << 12)
     monkeypatch.setattr(pieces, "add", lambda go_on: (turns.append(go_on), add(go_on)))
-    with served.connect() as sock:
+    with served.limited(piece_bytes=1 << 12), served.connect() as sock:
         sock.sendall(post(FIRST))
         assert status_of_next(sock) == 202
         assert not turns
@@ -834,24 +825,19 @@ def test_a_connection_without_a_request_makes_no_trouble(served, caplog):
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
-def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 50)
-    flood = [socket.create_connection(("127.0.0.1", unchanged.port)) for _ in range(300)]
-    try:
+def test_a_flood_of_idle_connections_makes_room(unchanged):
+    with unchanged.limited(connections=50), ExitStack() as flood:
+        socks = [flood.enter_context(unchanged.connect()) for _ in range(300)]
         unchanged.check_others()
         (answer,) = unchanged.talk(post(b"short", close=True))
         check_problem(answer, 400)
         assert len(unchanged.server.server_state.connections) <= 50
-        assert flood[0].recv(1) == b""
-    finally:
-        for sock in flood:
-            sock.close()
+        assert socks[0].recv(1) == b""
 
 
-def test_a_request_that_is_under_way_is_not_cut_off(served, monkeypatch):
-    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 20)
+def test_a_request_that_is_under_way_is_not_cut_off(served):
     sent = post(NUMBERS, close=True)
-    with served.connect() as sock:
+    with served.limited(connections=20), served.connect() as sock:
         sock.sendall(sent[:-1])
         wait_for(lambda: served.engine.admission._requests._held)
         flood = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]

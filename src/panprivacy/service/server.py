@@ -28,8 +28,8 @@ from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
 from panprivacy.service.web.answering import FastPath
 from panprivacy.service.web.app import application
-from panprivacy.service.web.connections import Uncounted
-from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol
+from panprivacy.service.web.connections import MOST_CONNECTIONS, Uncounted
+from panprivacy.service.web.protocol import GuardedProtocol
 
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """Connections at which uvicorn refuses everyone: more than the protocol admits at once."""

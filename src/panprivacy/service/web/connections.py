@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -14,9 +15,30 @@ from uvicorn.server import ServerState
 
 from panprivacy.service.web.answering import join_response
 
+MOST_CONNECTIONS = 1_800
+"""Maximum number of connections; beyond it, the oldest idle one is closed."""
 _MOST_CUT = 20
 _PAUSE = 0.001
 """Seconds between two turns, of which a request takes a fifth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a connection.
+
+    Args:
+        head_seconds: for a head.
+        rest_seconds: to read an answer before further data of the sender meets a closed connection.
+        unread_seconds: after which a sender that reads nothing is cut off.
+        piece_bytes: of a piece after which other connections have their turn.
+        connections: the maximum number of them.
+    """
+
+    head_seconds: float = 10.0
+    rest_seconds: float = 5.0
+    unread_seconds: float = 5.0
+    piece_bytes: int = 1 << 17
+    connections: int = MOST_CONNECTIONS
 
 
 class InOrder(OrderedDict[Any, None]):
@@ -41,10 +63,13 @@ class Flow(FlowControl):
 
     Args:
         transport: the transport of the connection.
+        clock: seconds since any moment.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, clock: Callable[[], float]) -> None:
         super().__init__(transport)
+        self._clock = clock
+        self._unread, self._unread_since = 0, 0.0  # bytes that waited to be sent at the last check
         self._is_wanted, self._is_held, self._is_waiting = True, False, False
 
     def pause_reading(self) -> None:
@@ -76,6 +101,28 @@ class Flow(FlowControl):
         """Resume reading, unless it is held or not wanted."""
         self._is_waiting = False
         self._change()
+
+    def resume_writing(self) -> None:
+        """Continue: all data has been sent."""
+        super().resume_writing()
+        self._unread = 0
+
+    def cut(self) -> None:
+        """Close the connection at once, without waiting for data to be sent."""
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    def cut_if_unread(self, seconds: float) -> bool:
+        """Cut the connection off if no waiting data was sent for that long; return whether so."""
+        waits, now = self._transport.get_write_buffer_size(), self._clock()
+        if waits != self._unread or not waits:
+            self._unread, self._unread_since = waits, now
+        elif now >= self._unread_since + seconds:
+            self._transport.abort()
+            return True
+        return False
 
     def _change(self) -> None:
         if self._is_wanted and not self._is_held and not self._is_waiting:
@@ -119,6 +166,7 @@ class Uncounted(ServerState):
     """uvicorn's state without the number of requests: if a request is an event, that is a count.
 
     Attributes:
+        limits: the limits of each connection.
         turns: the queue of connections whose sender does not wait for answers.
         pieces: the queue of connections with large bodies: each reads one piece at its turn.
     """
@@ -127,6 +175,7 @@ class Uncounted(ServerState):
 
     def __init__(self) -> None:
         super().__init__()
+        self.limits = Limits()
         self.connections = InOrder()  # type: ignore[assignment]
         self.turns, self.pieces = Turns(_PAUSE), Turns(0.0)
         self._joined: tuple[object, Response, bytes] | None = None
@@ -144,13 +193,18 @@ class Uncounted(ServerState):
             self._joined = headers, response, found
         return found
 
+    def last_bytes(self, response: Response) -> bytes:
+        """Return the last response of a connection."""
+        return join_response(response, self.default_headers, b"connection: close\r\n")
+
     def check_readers(self) -> None:
         """Close some of the connections whose senders have read nothing for a while.
 
         Not all at once: the connections that replace them take time as well.
         """
-        checks = [getattr(one, "cut_if_unread", None) for one in self.connections]
-        found = (check() for check in checks if check is not None)  # a web socket has pings
+        flows = [getattr(one, "flow", None) for one in self.connections]
+        seconds = self.limits.unread_seconds
+        found = (flow.cut_if_unread(seconds) for flow in flows if flow)  # a web socket has pings
         next(islice(filter(None, found), _MOST_CUT - 1, None), None)
 
 

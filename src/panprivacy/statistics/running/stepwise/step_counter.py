@@ -26,6 +26,9 @@ K = TypeVar("K", bound=RunningState)
 class StepCounter(Resumable, Generic[K]):
     """A step-by-step count: its state, its budget, and how it resumes.
 
+    `StepwiseMemory` is no substitute: that has a key, cells, a catalogue plan and a planned number
+    of intrusions, and this has none of them. Both count with the same `RunningState`.
+
     Args:
         epsilon: the loss of all steps, in nats.
         ledger: budget shared with others; None for one of its own.

@@ -19,7 +19,7 @@ from panprivacy.audit.ideal import MemoryStorage
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device
 from panprivacy.devices.federated.elgamal import DecryptionKey
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.shares import Sharing, open_helper, open_leader, split
 from panprivacy.devices.federated.task import AnyKind, Task
@@ -31,7 +31,7 @@ RUNS, TICKS, BITS = 7, 20, 100
 PROMISE = Promise(epsilon=Fraction(1))
 KINDS: dict[str, AnyKind] = {
     "`CountNonZero`": CountNonZero.planned(PROMISE),
-    "`Histogram`, `most=10`": Histogram.planned(PROMISE, most=10),
+    "`DeviceHistogram`, `most=10`": DeviceHistogram.planned(PROMISE, most=10),
 }
 COINS = SystemCoins()
 LEADER, HELPER = DecryptionKey.generate(COINS), DecryptionKey.generate(COINS)

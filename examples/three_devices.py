@@ -8,7 +8,14 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from panprivacy.devices.federated import Collector, Device, FileStorage, Histogram, Promise, Task
+from panprivacy.devices.federated import (
+    Collector,
+    Device,
+    DeviceHistogram,
+    FileStorage,
+    Promise,
+    Task,
+)
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.privacy.coins import SystemCoins
 
@@ -27,7 +34,7 @@ def live(folder: Path, name: str, task: bytes, signer: bytes) -> bytes:
 if __name__ == "__main__":
     promise = Promise(epsilon=Fraction(sys.argv[1] if sys.argv[1:] else "4"))
     key, signer = DecryptionKey.generate(SystemCoins()), Ed25519PrivateKey.generate()
-    kind = Histogram.planned(promise, most=2)
+    kind = DeviceHistogram.planned(promise, most=2)
     task = Task.new(kind, promise, horizon=3, key=bytes(key.public))
     rest = task.signed(signer), signer.public_key().public_bytes_raw()
     collector = Collector(task, key)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from panprivacy.statistics.density.statistic import Density
     from panprivacy.statistics.distinct.statistic import DistinctCount
     from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+    from panprivacy.statistics.histogram.release import HistogramRelease
+    from panprivacy.statistics.histogram.statistic import Histogram
     from panprivacy.statistics.incidence.release import IncidenceRelease
     from panprivacy.statistics.incidence.statistic import Incidence
     from panprivacy.statistics.inner.statistic import InnerProduct
@@ -77,6 +79,8 @@ __all__ = [
     "Grouped",
     "Guarantee",
     "HeavyHitterCount",
+    "Histogram",
+    "HistogramRelease",
     "Incidence",
     "IncidenceRelease",
     "InnerProduct",
@@ -125,6 +129,8 @@ _HOMES = {
     "statistics.distinct.statistic": ["DistinctCount"],
     "statistics.composites.grouped": ["Grouped"],
     "statistics.heavy.statistic": ["HeavyHitterCount"],
+    "statistics.histogram.release": ["HistogramRelease"],
+    "statistics.histogram.statistic": ["Histogram"],
     "statistics.incidence.release": ["IncidenceRelease"],
     "statistics.incidence.statistic": ["Incidence"],
     "statistics.inner.statistic": ["InnerProduct"],

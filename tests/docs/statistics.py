@@ -29,6 +29,7 @@ EXAMPLES = {
     "running-distinct": "running-distinct,horizon=1_000,expected=100_000",
     "running-cropped-sum": "running-cropped-sum,tau=10,horizon=1_000,universe=50_000",
     "running-heavy-hitters": "running-heavy-hitters,k=1_000,total=1e7,horizon=1_000",
+    "histogram": "histogram,low=1,high=60_000,resolution=0.02,quantile=0.5,0.95,0.99",
 }
 """How each is written: its page says what this one answers."""
 

@@ -16,12 +16,12 @@ from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.federated.messages import Report
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.shares import BothServers
-from panprivacy.devices.federated.task import CountNonZero, Histogram, Task
+from panprivacy.devices.federated.task import CountNonZero, DeviceHistogram, Task
 from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.errors import InputError
 
 ONE = Promise(epsilon=Fraction(1))
-KINDS = {"count": CountNonZero.planned(ONE), "histogram": Histogram.planned(ONE, most=1)}
+KINDS = {"count": CountNonZero.planned(ONE), "histogram": DeviceHistogram.planned(ONE, most=1)}
 
 
 def slow(*values):

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.federated.promise import Promise
-from panprivacy.devices.federated.task import Histogram, Task
+from panprivacy.devices.federated.task import DeviceHistogram, Task
 from panprivacy.devices.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 from panprivacy_launcher import hardened
@@ -107,7 +107,7 @@ TWO = TwoServers(leader=ONE.hex(), helper=OTHER.hex(), collusion="one-server", b
 )
 def test_nonces_and_shares_are_gone_once_a_tick_is_over(key, size, keeps, tmp_path):
     promise = Promise(epsilon=Fraction(1))
-    kind = Histogram.planned(promise, most=MOST)
+    kind = DeviceHistogram.planned(promise, most=MOST)
     task = Task.new(kind, promise, horizon=TICKS, key=key)
     signing = Ed25519PrivateKey.generate()
     (tmp_path / "task.json").write_bytes(task.signed(signing))

@@ -20,7 +20,7 @@ from panprivacy.devices.aggregator.reports import dap_report, upload
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.federated.embedding import PAYLOAD_BYTES, embed
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.joint import payload_keys
 from panprivacy.devices.federated.messages import Report
 from panprivacy.devices.federated.promise import Promise
@@ -59,7 +59,7 @@ def keys_of(task):
 
 
 def histogram(most):
-    return Histogram.planned(QUIET, most=most)
+    return DeviceHistogram.planned(QUIET, most=most)
 
 
 def honest(task, bits, name=None):

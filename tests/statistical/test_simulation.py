@@ -16,7 +16,7 @@ from panprivacy.devices.federated import device as device_module
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device
 from panprivacy.devices.federated.elgamal import DecryptionKey
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.messages import Report
 from panprivacy.devices.federated.promise import Promise
@@ -33,7 +33,7 @@ PROMISE = Promise(epsilon=Fraction(2))
 ROUGH = Promise(epsilon=Fraction(2), delta=Fraction(1, 10))
 KINDS = [
     CountNonZero.planned(PROMISE),
-    Histogram.planned(PROMISE, most=2),
+    DeviceHistogram.planned(PROMISE, most=2),
     Mean.planned(ROUGH, most=2),
 ]
 _WORTH_A_CELL = 100
@@ -54,7 +54,7 @@ def more_private(kind):
     """The same with noise that is off by 30 %."""
     if isinstance(kind, Mean):
         return Mean(most=kind.most, variance=kind.variance * Fraction(OFF))
-    fields = {"most": kind.most} if isinstance(kind, Histogram) else {}
+    fields = {"most": kind.most} if isinstance(kind, DeviceHistogram) else {}
     return type(kind)(epsilon_0=kind.epsilon_0 / Fraction(OFF), **fields)
 
 

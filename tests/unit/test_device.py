@@ -23,7 +23,7 @@ from panprivacy.devices.federated.collector import Collector
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device, encryption_of
 from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.messages import DeviceState, Report
 from panprivacy.devices.federated.promise import Promise
@@ -40,7 +40,7 @@ WITH_DELTA = Promise(epsilon=Fraction(1), delta=Fraction(1, 1000))
 
 KINDS = [
     (CountNonZero.planned(ONE), ONE),
-    (Histogram.planned(ONE, most=2), ONE),
+    (DeviceHistogram.planned(ONE, most=2), ONE),
     (Mean.planned(WITH_DELTA, most=3), WITH_DELTA),
 ]
 EACH = pytest.mark.parametrize(("kind", "promise"), KINDS, ids=["count", "histogram", "mean"])
@@ -192,7 +192,7 @@ def test_devices_are_counted_by_real_ciphertexts():
     streams = [[False] * 3, [True, False, True], [False, False, True], [False] * 3]
     counted = true_counts(CountNonZero(epsilon_0=Fraction(30)), streams)
     assert round(counted.only()) == 2
-    wide = Histogram(most=2, epsilon_0=Fraction(30))
+    wide = DeviceHistogram(most=2, epsilon_0=Fraction(30))
     found = true_counts(wide, streams)
     assert all(
         one.low <= truth <= one.high for one, truth in zip(found.values(), (2, 1, 1), strict=True)

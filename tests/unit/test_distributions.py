@@ -22,7 +22,7 @@ from panprivacy.devices.federated.distributions import (
     gaussian_sum,
     hockey_stick,
 )
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise, largest_epsilon_0, worst_of_others
 
@@ -321,7 +321,7 @@ def test_what_is_planned_once_is_planned_again():
     found = [
         (
             CountNonZero.planned(Promise(**promise, devices=devices)).epsilon_0 * 1024,
-            Histogram.planned(Promise(**promise, devices=devices), most=4).epsilon_0 * 1024,
+            DeviceHistogram.planned(Promise(**promise, devices=devices), most=4).epsilon_0 * 1024,
             Mean.planned(Promise(**promise, devices=devices), most=4).variance,
         )
         for devices in (1, 1_000)

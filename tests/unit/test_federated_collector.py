@@ -18,7 +18,7 @@ from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device
 from panprivacy.devices.federated.distributions import binomial
 from panprivacy.devices.federated.elgamal import DecryptionKey
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.messages import Report, report_bytes
 from panprivacy.devices.federated.promise import Promise
@@ -179,7 +179,7 @@ def test_a_number_out_of_range_counts_as_0_in_a_mean():
 
 KINDS = [
     (COUNT, ONE),
-    (Histogram.planned(ONE, most=2), ONE),
+    (DeviceHistogram.planned(ONE, most=2), ONE),
     (Mean.planned(WITH_DELTA, most=2), WITH_DELTA),
 ]
 
@@ -225,7 +225,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(bits):
 
 
 def test_estimates_have_no_bias():
-    reports, bits, reporting = 60, 20, Histogram.planned(ONE, most=2).reporting
+    reports, bits, reporting = 60, 20, DeviceHistogram.planned(ONE, most=2).reporting
     law = binomial(bits, reporting.present) + binomial(reports - bits, reporting.absent)
     mean = sum(
         weight * (ones - reports * reporting.absent) / reporting.keep_probability

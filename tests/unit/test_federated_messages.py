@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from panprivacy.audit.ideal import KEY
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.messages import REPORT_ID_BYTES, DeviceState, Report, report_bytes
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.task import Task
@@ -18,7 +18,7 @@ TASK, OTHER = (
     Task(
         version=1,
         id=name * 16,
-        kind=Histogram.planned(PROMISE, most=2),
+        kind=DeviceHistogram.planned(PROMISE, most=2),
         promise=PROMISE,
         horizon=5,
         key=KEY.hex(),

@@ -17,7 +17,7 @@ from panprivacy.devices.federated.distributions import (
     discrete_gaussian,
     gaussian_sum,
 )
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise, largest_epsilon_0
 
@@ -78,7 +78,7 @@ def worst_histogram(kind, epsilon, devices):
 
 
 def test_the_bound_of_a_histogram_is_the_worst_of_all_others():
-    kind = Histogram(most=3, epsilon_0=Fraction(2))
+    kind = DeviceHistogram(most=3, epsilon_0=Fraction(2))
     worst = worst_histogram(kind, Fraction(1), 5)
     assert float(worst) <= kind.delta(Fraction(1), 5) <= float(worst) * (1 + 1e-9) + 1e-12
 
@@ -109,12 +109,12 @@ def test_more_others_are_left_open_at_a_resolution_that_costs_little():
 )
 def test_what_is_planned_keeps_the_promise_and_a_little_less_noise_does_not(promise):
     counted = CountNonZero.planned(promise)
-    histogram = Histogram.planned(promise, most=3)
+    histogram = DeviceHistogram.planned(promise, most=3)
     assert counted.keeps(promise)
     assert histogram.keeps(promise)
     more = Fraction(1, 1024)
     assert not CountNonZero(epsilon_0=counted.epsilon_0 + more).keeps(promise)
-    assert not Histogram(most=3, epsilon_0=histogram.epsilon_0 + more).keeps(promise)
+    assert not DeviceHistogram(most=3, epsilon_0=histogram.epsilon_0 + more).keeps(promise)
 
 
 @pytest.mark.long

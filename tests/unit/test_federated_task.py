@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.devices.federated.count_nonzero import CountNonZero
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.task import KINDS, Task
@@ -23,7 +23,7 @@ ONE = Promise(epsilon=Fraction(1, 3))
 LARGE = Promise(epsilon=Fraction(1), delta=Fraction(1, 10**6), devices=1_000)
 ALL = [
     (CountNonZero.planned(ONE), ONE),
-    (Histogram.planned(ONE, most=4), ONE),
+    (DeviceHistogram.planned(ONE, most=4), ONE),
     (Mean.planned(LARGE, most=4), LARGE),
 ]
 

@@ -22,7 +22,7 @@ from panprivacy.continual import Counter
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device
 from panprivacy.devices.federated.elgamal import DecryptionKey
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.task import Task
@@ -356,7 +356,10 @@ LIMITS = {
     "an event of a factorised count": (lambda most: Counter(9, rho=1, bound=most), 1_000),
     "the events of a mean": (lambda most: Mean(most=most, variance=Fraction(1)), 1_000),
     "the noise of a mean": (lambda most: Mean(most=1, variance=Fraction(most)), 10**8),
-    "the events of a histogram": (lambda most: Histogram(most=most, epsilon_0=Fraction(1)), 1_000),
+    "the events of a histogram": (
+        lambda most: DeviceHistogram(most=most, epsilon_0=Fraction(1)),
+        1_000,
+    ),
     "the epsilon of a promise": (lambda most: Promise(epsilon=Fraction(most)), 100),
     "the devices of a promise": (lambda most: Promise(epsilon=Fraction(1), devices=most), 10**7),
     "reports to two servers": (lambda most: TwoServers(batch=most, **SERVERS), 10**7),

@@ -145,7 +145,7 @@ def test_an_error_beyond_all_means_asks_for_more_users():
         ({"statistic": "distinct", "expected": 10}, "needs epsilon, or the error"),
         (
             {"statistic": "median", "epsilon": 1},
-            "distinct.* heavy-hitters, .*running-cropped-sum and running-heavy-hitters",
+            "distinct.* heavy-hitters, .*running-heavy-hitters and histogram",
         ),
         ({"statistic": "distinct", "tau": 3, "epsilon": 1}, "distinct has no tau="),
         ({"statistic": "cropped-sum", "universe": 9, "epsilon": 1}, "cropped-sum needs tau="),

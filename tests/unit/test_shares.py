@@ -17,7 +17,7 @@ from panprivacy.devices.federated.device import Device, encryption_of
 from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
 from panprivacy.devices.federated.embedding import embed
 from panprivacy.devices.federated.group import ORDER
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.joint import _factor, own_key, payload_keys
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.messages import DeviceState, Report, report_bytes
@@ -42,7 +42,7 @@ LEADER, HELPER, STRANGER = (DecryptionKey.generate(COINS) for _ in range(3))
 ONE = Promise(epsilon=Fraction(1))
 CONTEXT = b"a test"
 EACH = pytest.mark.parametrize("collusion", ["none", "one-server"])
-KINDS = [CountNonZero.planned(ONE), Histogram.planned(ONE, most=2)]
+KINDS = [CountNonZero.planned(ONE), DeviceHistogram.planned(ONE, most=2)]
 
 
 def servers(collusion="none", leader=LEADER, helper=HELPER, batch=1):

@@ -10,7 +10,7 @@ import pytest
 
 from panprivacy.audit.ideal import IdealEncryption
 from panprivacy.devices.federated.count_nonzero import CountNonZero
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.simulation import (
@@ -62,7 +62,7 @@ def test_a_population_out_of_range_is_refused(changed, message):
 
 def test_the_truth_of_each_kind():
     assert truth(CountNonZero(epsilon_0=Fraction(1)), EVENTS).tolist() == [4]
-    histogram = Histogram(most=3, epsilon_0=Fraction(1))
+    histogram = DeviceHistogram(most=3, epsilon_0=Fraction(1))
     assert truth(histogram, EVENTS).tolist() == [2, 1, 1, 2]
     assert truth(Mean(most=3, variance=Fraction(1)), EVENTS).tolist() == [9 / 6]
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.devices.federated import CountNonZero, Histogram, Mean
+from panprivacy.devices.federated import CountNonZero, DeviceHistogram, Mean
 from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.frames import COLUMNS, as_table
 from panprivacy.statistics.notes import format_number
@@ -83,11 +83,12 @@ def test_all_questions_to_a_histogram_have_answers_in_their_intervals(universe, 
 
 
 @pytest.mark.parametrize(
-    "kind", [CountNonZero(epsilon_0=1), Histogram(most=2, epsilon_0=1), Mean(most=3, variance=9)]
+    "kind",
+    [CountNonZero(epsilon_0=1), DeviceHistogram(most=2, epsilon_0=1), Mean(most=3, variance=9)],
 )
 @pytest.mark.parametrize("share", [0, 0.3, 1, 3])
 def test_answers_of_devices_lie_in_their_intervals(kind, share):
-    sums = [round(share * 40)] * (3 if isinstance(kind, Histogram) else 1)
+    sums = [round(share * 40)] * (3 if isinstance(kind, DeviceHistogram) else 1)
     for level in LEVELS:
         for one in kind.release(sums, 40, level, 1.0).answers().values():
             assert one.low <= one.value <= one.high

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.two_servers import TwoServers
@@ -38,7 +38,7 @@ def test_what_cannot_be_is_refused(wrong, says):
 
 def test_a_batch_has_all_devices_of_the_promise():
     promise = Promise(epsilon=Fraction(1), delta=Fraction(1, 100), devices=10)
-    kind = Histogram(most=2, epsilon_0=Fraction(1))
+    kind = DeviceHistogram(most=2, epsilon_0=Fraction(1))
     TwoServers(**GOOD).check(kind, promise)
     with pytest.raises(PlanError, match="batch must be at least the 10 devices of the promise"):
         TwoServers(**{**GOOD, "batch": 9}).check(kind, promise)

@@ -13,7 +13,7 @@ from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.specification import Specification, SpecificationError
 from panprivacy.testing import allow_noise
 
-EVENTS = {"running-count"}
+EVENTS = {"running-count", "histogram"}
 """Of these nobody knows how many events come, so none is too small."""
 
 USELESS = {

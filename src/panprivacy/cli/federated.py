@@ -116,13 +116,13 @@ def simulate(
 
 def _planned(kind: str, promise: Promise, most: int) -> AnyKind:
     from panprivacy.devices.federated.count_nonzero import CountNonZero  # noqa: PLC0415
-    from panprivacy.devices.federated.histogram import Histogram  # noqa: PLC0415
+    from panprivacy.devices.federated.histogram import DeviceHistogram  # noqa: PLC0415
     from panprivacy.devices.federated.mean import Mean  # noqa: PLC0415
 
     if kind == "count-nonzero":
         return CountNonZero.planned(promise)
     if kind in {"histogram", "mean"}:
-        return (Histogram if kind == "histogram" else Mean).planned(promise, most=most)
+        return (DeviceHistogram if kind == "histogram" else Mean).planned(promise, most=most)
     message = "--kind is one of count-nonzero, histogram, mean"
     raise PlanError(message)
 

@@ -14,6 +14,7 @@ from panprivacy.statistics.cropped.statistic import CroppedSum
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.distinct.statistic import DistinctCount
 from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+from panprivacy.statistics.histogram.statistic import Histogram
 from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.inner.statistic import InnerProduct
 from panprivacy.statistics.moment.statistic import FrequencyMoment
@@ -39,6 +40,7 @@ KINDS: list[StatisticType] = [
     RunningDistinct,
     RunningCroppedSum,
     RunningHeavyHitters,
+    Histogram,
 ]
 
 

@@ -20,7 +20,7 @@ from panprivacy.errors import PlanError
 COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
     "statistic": (pa.string(), "what was counted: its name, or the one that `as` gives it"),
     "question": (pa.string(), 'what was asked of it, such as "exactly"'),
-    "argument": (pa.int64(), "the number that belongs to the question; null if none does"),
+    "argument": (pa.int64(), "the whole number that belongs to the question; null if none does"),
     "arguments": (pa.string(), "all that belong to it, such as tau=10,power=2; else empty"),
     "group": (pa.string(), "the group of users; null if they are not counted by group"),
     "value": (pa.float64(), "the answer, cut to its interval; null if it is lost"),

@@ -74,13 +74,21 @@ def _on_noise(low: float, high: float, value: float | None) -> str | None:
 
 _NOISE = "more noise than signal: the interval"
 _WITH_DIGITS = "share", "events per"
+_VALUE = "value"
+"""The unit of answers in the unit of the data, which may be small."""
+_SIGNIFICANT, _MOST_DIGITS = 4, 12
 
 
 def format_number(value: float, unit: str) -> str:
-    """A number for people: whole where it counts users, with digits where it is a share or mean."""
+    """A number for people: whole where it counts users, with digits where it is a share or mean.
+
+    A value of the data has at least four significant digits.
+    """
     if not math.isfinite(value):
         return "inf" if value > 0 else "-inf"
     digits = 4 if unit.startswith(_WITH_DIGITS) else 0
+    if unit == _VALUE and value:
+        digits = min(max(_SIGNIFICANT - 1 - math.floor(math.log10(abs(value))), 0), _MOST_DIGITS)
     return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0
 
 

@@ -54,6 +54,9 @@ class Plan(ABC):
     reads_ids: ClassVar[bool] = True
     """Whether it matters whose an event is."""
 
+    reads_values: ClassVar[bool] = False
+    """Whether the column of users holds the value of each event in their place."""
+
     conditions: ClassVar[tuple[str, ...]] = ()
     """What its guarantee rests on beside that, each as half a sentence."""
 

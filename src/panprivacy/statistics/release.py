@@ -33,7 +33,7 @@ class Name(NamedTuple):
 
     statistic: str
     question: str
-    arguments: tuple[tuple[str, int], ...] = ()
+    arguments: tuple[tuple[str, int | float], ...] = ()
     group: Label | None = None
 
     def __str__(self) -> str:
@@ -41,9 +41,9 @@ class Name(NamedTuple):
         return " ".join([self.question.replace("_", " "), *self._numbers()])
 
     def _numbers(self) -> Iterator[str]:
-        numbers = [str(number) for _, number in self.arguments]
+        numbers = [_written(number) for _, number in self.arguments]
         if numbers:
-            yield "**".join(numbers)
+            yield (" to " if self.arguments[0][0] == "low" else "**").join(numbers)
 
     def under(self, statistic: str | None, group: Label | None) -> Name:
         """The same question of another statistic or group; None leaves either."""
@@ -54,8 +54,9 @@ class Name(NamedTuple):
 
     @property
     def argument(self) -> int | None:
-        """The first number of the question."""
-        return self.arguments[0][1] if self.arguments else None
+        """The first number of the question, if it is whole."""
+        first = self.arguments[0][1] if self.arguments else None
+        return first if isinstance(first, int) else None
 
     def columns(self) -> dict[str, object]:
         """The columns of a row that say what it is about."""
@@ -63,9 +64,14 @@ class Name(NamedTuple):
             "statistic": self.statistic,
             "question": self.question,
             "argument": self.argument,
-            "arguments": ",".join(f"{name}={number}" for name, number in self.arguments),
+            "arguments": ",".join(f"{name}={_written(number)}" for name, number in self.arguments),
             "group": None if self.group is None else str(self.group),
         }
+
+
+def _written(number: float) -> str:
+    """Return a number of a question, without digits after the point where it is whole."""
+    return f"{number:.0f}" if float(number).is_integer() else repr(number)
 
 
 _UNNAMED = Name("", "")

@@ -18,6 +18,11 @@ _TYPES: Final[Mapping[str, str]] = {
     "N or LOW:HIGH": "int | tuple[int, int]",
     "N, LOW:HIGH or learn": "int | tuple[int, int] | Literal['learn']",
     "true or strict": "bool | Literal['strict']",
+    "X": "float",
+    "X,Y,Z": "Sequence[float]",
+    "0.5,0.95": "Sequence[float]",
+    "linear or log": "Literal['linear', 'log']",
+    "open or refuse": "Literal['open', 'refuse']",
     "A,B;C,D": "Sequence[Sequence[int]]",
 }
 """The Python type of a field, by the form in which a text has it; others are lists of numbers."""

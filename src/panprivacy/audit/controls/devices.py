@@ -19,7 +19,7 @@ from panprivacy.audit.streams import RELEASE, EventStream
 from panprivacy.audit.subject import Losses
 from panprivacy.devices.federated.bits import Reporting
 from panprivacy.devices.federated.count_nonzero import CountNonZero
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.rows import entries
@@ -40,7 +40,7 @@ class OtherCoin(CountNonZero, frozen=True, kw_only=True, tag="printed-5"):
         return Reporting(Fraction(1, 2) + drawn, Fraction(1, 2) - drawn)
 
 
-class EachByItself(Histogram, frozen=True, kw_only=True, tag="printed-11"):
+class EachByItself(DeviceHistogram, frozen=True, kw_only=True, tag="printed-11"):
     """Theorem 11: randomised response of each bit, two of which differ."""
 
     @property

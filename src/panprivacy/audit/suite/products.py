@@ -24,7 +24,7 @@ from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, EventStream
 from panprivacy.audit.subject import Approximate, SeenOnce, Subject
 from panprivacy.audit.suite.crashed import Steps, crashed
 from panprivacy.devices.federated.count_nonzero import CountNonZero
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.errors import allow_noise
@@ -326,7 +326,7 @@ def _devices(epsilon: Fraction) -> list[Subject]:
         product(
             "device-histogram",
             says="a device that reports how many events there were, up to 2",
-            make=device_of(Histogram.planned(each, most=2), each, ticks),
+            make=device_of(DeviceHistogram.planned(each, most=2), each, ticks),
             streams=every,
         ),
         Approximate(

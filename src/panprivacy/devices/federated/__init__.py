@@ -9,7 +9,7 @@ Ciphertexts need the extra `federated`.
 from panprivacy.devices.federated.collector import Collector, ReplayError
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import Device
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.storage import FileStorage, Storage
@@ -20,8 +20,8 @@ __all__ = [
     "Collector",
     "CountNonZero",
     "Device",
+    "DeviceHistogram",
     "FileStorage",
-    "Histogram",
     "Mean",
     "Promise",
     "ReplayError",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST: Final = 1_000
 
 
-class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
+class DeviceHistogram(Kind, frozen=True, kw_only=True, tag="histogram"):
     """Number of devices with 0, 1, ... events, up to `most` or more.
 
     Guarantee: the law of a report changes by a factor of at most `e**epsilon_0`, whatever the

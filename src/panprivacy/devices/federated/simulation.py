@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from panprivacy.devices.federated.count_nonzero import CountNonZero
 from panprivacy.devices.federated.device import encryption_of
 from panprivacy.devices.federated.distributions import discrete_gaussian
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.kind import Counts, Decryption
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.messages import REPORT_ID_BYTES, Report
@@ -193,7 +193,7 @@ def truth(kind: AnyKind, events: Counts) -> Floats:
     if isinstance(kind, CountNonZero):
         return np.array([np.count_nonzero(events)], float)
     counted = np.minimum(events, kind.most)
-    if isinstance(kind, Histogram):
+    if isinstance(kind, DeviceHistogram):
         return np.bincount(counted, minlength=kind.answers).astype(float)
     return np.array([counted.mean()])
 

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from panprivacy.devices.federated.count_nonzero import CountNonZero
-from panprivacy.devices.federated.histogram import Histogram
+from panprivacy.devices.federated.histogram import DeviceHistogram
 from panprivacy.devices.federated.mean import Mean
 from panprivacy.devices.federated.promise import Promise
 from panprivacy.devices.federated.rows import CIPHERTEXT_BYTES, SHARED_BYTES
@@ -21,11 +21,11 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import hexadecimal, positive_fraction, positive_integer
 from panprivacy.privacy.coins import Coins, SystemCoins
 
-AnyKind = CountNonZero | Histogram | Mean
+AnyKind = CountNonZero | DeviceHistogram | Mean
 """All kinds of statistics over devices: the only place that lists them."""
 
 KINDS: Final[dict[str, type[AnyKind]]] = {
-    str(kind.__struct_config__.tag): kind for kind in (CountNonZero, Histogram, Mean)
+    str(kind.__struct_config__.tag): kind for kind in (CountNonZero, DeviceHistogram, Mean)
 }
 """Kinds by the name that a task uses."""
 

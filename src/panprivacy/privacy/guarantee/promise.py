@@ -43,6 +43,8 @@ class Guarantee:
             state; see docs/guarantees/crashes.md.
         crash_again: the same for an additional crash, if no intrusion is announced; None for
             `crash`.
+        events_per_user: how many events a user has at most, if what is hidden is one event; None
+            if that is not said.
     """
 
     epsilon: Fraction
@@ -56,6 +58,14 @@ class Guarantee:
     unseen: Fraction | None = None
     crash: Fraction = Fraction(0)
     crash_again: Fraction | None = None
+    events_per_user: int | None = None
+
+    @property
+    def of_user(self) -> PrivacyLoss | None:
+        """The loss of a user with all their events, by group privacy; None if that is not said."""
+        if self.events_per_user is None:
+            return None
+        return self.loss.of_people(self.events_per_user)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -182,6 +192,7 @@ class Guarantee:
             "unseen": number_above(self.unseen_loss.epsilon),
             "crash": number_above(self.crash),
             "crash_again": number_above(self.additional_crash),
+            **({} if self.of_user is None else {"user": self.of_user.document()}),
         }
 
     @classmethod
@@ -216,6 +227,7 @@ class Guarantee:
             None
             if all(one.crash_again is None for one in each)
             else sum((one.additional_crash for one in each), Fraction(0)),
+            min((one.events_per_user for one in each if one.events_per_user), default=None),
         )
 
     def says_of_crashes(self, digits: int = 6) -> str:
@@ -246,6 +258,9 @@ class Guarantee:
             further = self.loss.times(Fraction(1, self.groups))
             promise += f", for a user in at most {_counted(self.groups, 'group')}; "
             promise += f"each further group costs them {further.text()} more"
+        if self.of_user is not None:
+            events = _counted(self.events_per_user or 1, "event")
+            promise += f"; a user of up to {events} loses {self.of_user}"
         crashes = self.says_of_crashes()
         return "; ".join([promise, *([crashes] if crashes else []), *self.conditions])
 

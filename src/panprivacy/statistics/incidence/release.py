@@ -308,7 +308,7 @@ class IncidenceRelease(Named[Release]):
         low: float,
         high: float,
         measured: tuple[float, float, float] = (np.nan, np.nan, 0.0),
-        **arguments: int,
+        **arguments: float,
     ) -> Release:
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
         unit = "users" if question in _COUNTING else "visits"

@@ -22,11 +22,11 @@ from panprivacy.statistics.running.cases import COUNT_TRIALS, COUNT_WALKS
 from panprivacy.statistics.running.stepwise.event_plan import (
     MOST_STEPS,
     EventBound,
-    EventPlan,
+    SumsPlan,
     at_birth,
 )
 from panprivacy.statistics.running.stepwise.nodes import Nodes
-from panprivacy.statistics.running.stepwise.statistic import Stepwise, StepwiseMemory
+from panprivacy.statistics.running.stepwise.statistic import StepwiseMemory, StepwiseSums
 from panprivacy.tables.counters.endless import Endless
 from panprivacy.tables.counters.running import Sum
 from panprivacy.tables.counters.shapes import largest_deviation, mixed_radix
@@ -40,7 +40,7 @@ TOLD_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunningPlan(EventPlan):
+class RunningPlan(SumsPlan):
     """The parameters of a `RunningCount`.
 
     Args:
@@ -221,7 +221,7 @@ class EventMemory(StepwiseMemory[RunningPlan]):
         sum_of_events.add(sum(one.amount for one in batches))
 
 
-class RunningCount(Stepwise[RunningPlan]):
+class RunningCount(StepwiseSums[RunningPlan]):
     """The number of events so far, released at the end of every step, from memory that may be seen.
 
     >>> import panprivacy as pp

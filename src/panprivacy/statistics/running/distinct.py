@@ -29,7 +29,7 @@ from panprivacy.statistics.records import Sizes, Whole, integer, users
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.running.cases import DISTINCT_TRIALS, DISTINCT_WALKS
 from panprivacy.statistics.running.stepwise.counted import CountedBits, EventBits
-from panprivacy.statistics.running.stepwise.event_plan import EventPlan, Horizon, at_birth
+from panprivacy.statistics.running.stepwise.event_plan import Horizon, SumsPlan, at_birth
 from panprivacy.statistics.running.stepwise.nodes import Nodes
 from panprivacy.statistics.running.stepwise.statistic import StepwiseTable
 from panprivacy.tables.cells.protocol import Deltas
@@ -46,7 +46,7 @@ _MOST_EPSILON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunningDistinctPlan(EventPlan, DistinctPlan):
+class RunningDistinctPlan(SumsPlan, DistinctPlan):
     """The parameters of a `RunningDistinct`.
 
     Args:

@@ -65,6 +65,10 @@ class Forest(Tree):
         """Count events of the open step, each the number of its tree."""
         _count(events, memory.cells, self._units(memory.tick) > 0)
 
+    def add_all(self, memory: CounterState, amounts: Integers) -> None:
+        """Count events of the open step: int64[trees], how many of each tree."""
+        memory.cells += amounts[:, None] * (self._units(memory.tick) > 0)
+
     def run(self, memory: CounterState, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, int64[trees, steps], and answer at the end of each, float64[trees, steps].
 

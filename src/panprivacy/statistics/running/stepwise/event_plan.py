@@ -68,18 +68,6 @@ class EventPlan(Plan):
     def table(self) -> SteppedTable:  # type: ignore[override]
         """The layout of the stored table, whose noise depends on the step."""
 
-    @abstractmethod
-    def estimate(
-        self, sums: Sequence[Sum], epoch: int, confidence: float
-    ) -> tuple[float, float, float, Measured]:
-        """Return the answer, both ends of its interval, and the estimate before it is cut.
-
-        Args:
-            sums: of the table, as they have left.
-            epoch: how many intrusions were announced.
-            confidence: how often the interval is to cover the truth.
-        """
-
     @property
     def smallest_delta(self) -> int:
         """The least that one event adds."""
@@ -104,6 +92,24 @@ class EventPlan(Plan):
         """Refuse: the output depends on the step, so there is no sum to merge with others."""
         message = "a running count is released as a whole: call release()"
         raise PlanError(message)
+
+
+class SumsPlan(EventPlan):
+    """The description of plans whose one answer follows from the sums of the table."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def estimate(
+        self, sums: Sequence[Sum], epoch: int, confidence: float
+    ) -> tuple[float, float, float, Measured]:
+        """Return the answer, both ends of its interval, and the estimate before it is cut.
+
+        Args:
+            sums: of the table, as they have left.
+            epoch: how many intrusions were announced.
+            confidence: how often the interval is to cover the truth.
+        """
 
 
 def at_birth(request: Request) -> Split:

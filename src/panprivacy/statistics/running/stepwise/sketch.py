@@ -16,7 +16,7 @@ from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.running.stepwise.counted import CountedSums
-from panprivacy.statistics.running.stepwise.event_plan import EventPlan
+from panprivacy.statistics.running.stepwise.event_plan import SumsPlan
 from panprivacy.statistics.running.stepwise.nodes import Nodes
 from panprivacy.tables.cells.cropped import CroppedCells
 from panprivacy.tables.counters.running import Sum
@@ -79,7 +79,7 @@ class Scaled:
         return self.model.output_share(truth)
 
 
-class SketchPlan(EventPlan, CountPlan):
+class SketchPlan(SumsPlan, CountPlan):
     """The description of plans of running sketches.
 
     A subclass has the fields `horizon`, `bound`, `cells` and `spent`.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from panprivacy.ground.validation import proportion
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.notes import note_on
-from panprivacy.statistics.release import Release
-from panprivacy.statistics.running.stepwise.event_plan import EventPlan
+from panprivacy.statistics.release import Answer, Release
+from panprivacy.statistics.running.stepwise.event_plan import EventPlan, SumsPlan
 from panprivacy.statistics.state import State
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.table.memory import Batch, TableMemory
@@ -22,6 +22,9 @@ from panprivacy.tables.cells.protocol import Table
 from panprivacy.tables.counters.running import Running
 
 P = TypeVar("P", bound=EventPlan)
+S = TypeVar("S", bound=SumsPlan)
+A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
 
 
 class StepwiseMemory(TableMemory[P]):
@@ -95,6 +98,40 @@ class StepwiseReleasing(TableReleasing[P]):
 
     __slots__ = ()
 
+    def _end_step(self, read: Callable[[Any], T]) -> T:
+        """End the step, and return what is read of its sums; an error changes nothing.
+
+        Args:
+            read: ends the step of the sums of the table that it is given, and reads their answers.
+        """
+        memory = self.memory
+        state = memory.now
+        after = state.table.copy()
+        try:
+            found = read(memory.plan.table.sums(after, state.tick, memory.coins))
+        except BaseException:
+            wipe(after)
+            raise
+        # One store: an interrupt finds either step whole. Nodes of one with the other's number
+        # could be without noise.
+        memory.kept = replace(
+            state, arrays=[after], tick=state.tick + 1, releases=state.releases + 1
+        )
+        wipe(state.table)
+        return found
+
+    def check_release(self, *, confidence: float = 0.95, **asked: object) -> None:
+        """Raise what `release` would refuse."""
+        proportion(confidence=confidence)
+        self.query(asked)
+        self.memory.check_steps()
+
+
+class SumsReleasing(StepwiseReleasing[S]):
+    """The releases of a statistic with one answer, of which each ends a step."""
+
+    __slots__ = ()
+
     def release(self, *, confidence: float = 0.95, **asked: object) -> Release:
         """End the step, and publish the answer after it.
 
@@ -108,40 +145,22 @@ class StepwiseReleasing(TableReleasing[P]):
         """
         self.check_release(confidence=confidence, **asked)
         memory = self.memory
-        plan, state = memory.plan, memory.now
-        after = state.table.copy()
-        try:
-            sums = plan.table.sums(after, state.tick, memory.coins)
+        plan, epoch = memory.plan, memory.now.intrusions
+
+        def read(sums: list[Running]) -> Release:
             ended = np.zeros(1, np.int64)
             released = np.concatenate([one.run(ended).released for one in sums])
-            told = plan.estimate([one.last for one in sums], state.intrusions, confidence)
-        except BaseException:
-            wipe(after)
-            raise
-        # One store: an interrupt finds either step whole. Nodes of one with the other's number
-        # could be without noise.
-        memory.kept = replace(
-            state, arrays=[after], tick=state.tick + 1, releases=state.releases + 1
-        )
-        wipe(state.table)
-        (name,), (value, low, high, measured) = plan.names(None), told
-        numbers = value, low, high, confidence, 0.0, tuple(released.tolist())
-        note = note_on(low, high, unit=plan.unit, value=value)
-        return Release(*numbers, name, plan.unit, note, *measured).under(memory.name)
+            told = plan.estimate([one.last for one in sums], epoch, confidence)
+            (name,), (value, low, high, measured) = plan.names(None), told
+            numbers = value, low, high, confidence, 0.0, tuple(released.tolist())
+            note = note_on(low, high, unit=plan.unit, value=value)
+            return Release(*numbers, name, plan.unit, note, *measured)
 
-    def check_release(self, *, confidence: float = 0.95, **asked: object) -> None:
-        """Raise what `release` would refuse."""
-        proportion(confidence=confidence)
-        self.query(asked)
-        self.memory.check_steps()
+        return self._end_step(read).under(memory.name)
 
 
-class Stepwise(Statistic[P, Release]):
-    """The base of statistics whose release ends a step. All of epsilon is paid at birth.
-
-    Its table has `sums`, each a `Running`; its plan has an `estimate` from their
-    last answers.
-    """
+class Stepwise(Statistic[P, A]):
+    """The base of statistics whose release ends a step. All of epsilon is paid at birth."""
 
     __slots__ = ()
 
@@ -149,7 +168,18 @@ class Stepwise(Statistic[P, Release]):
     _releasing = StepwiseReleasing
 
 
-class StepwiseTable(Stepwise[P]):
+class StepwiseSums(Stepwise[S, Release]):
+    """The base of those with one answer: the `estimate` of the plan, from the last sums.
+
+    Its table has `sums`, each a `Running`.
+    """
+
+    __slots__ = ()
+
+    _releasing = SumsReleasing
+
+
+class StepwiseTable(StepwiseSums[S]):
     """The base of those that keep cells of users, whose sums are counted as they change."""
 
     __slots__ = ()

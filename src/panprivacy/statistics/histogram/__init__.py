@@ -1,0 +1,1 @@
+"""How are the values of events distributed?"""

@@ -87,7 +87,7 @@ def test_cells_that_expect_little_are_pooled():
 BARE = {
     "test_counters.py": 8, "test_estimates.py": 3, "test_learning.py": 2, "test_local.py": 2,
     "test_merging.py": 3, "test_moments.py": 1, "test_net_distinct.py": 2, "test_online.py": 14,
-    "test_queries.py": 5, "test_sampled_loss.py": 11,
+    "test_overlaps.py": 2, "test_queries.py": 5, "test_sampled_loss.py": 11,
 }  # fmt: skip
 """Comparisons of numbers without a p-value: of laws, of draws with a seed, or with a bound or rate
 that is stated beside them."""

@@ -8,5 +8,10 @@ Everything here is a function of public tables and public parameters. It makes n
 | `occupancy` | the law of these counts, given how many users have each pattern of tables |
 | `intervals` | the estimate of a number of users or of a ratio, its error, and its interval |
 | `operations` | union, intersection, difference, Jaccard index, return rate, n of k tables |
+| `weighing` | the weights of patterns and levels in an estimate |
+| `many` | the union of up to 64 tables |
 | `prediction` | errors before any table is collected |
+| `remarks` | notes on answers that are noise |
+
+docs/overlaps-decoding.md proves what is claimed; docs/accuracy-overlaps.md has measurements.
 """

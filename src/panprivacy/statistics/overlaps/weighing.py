@@ -44,10 +44,10 @@ def weigh(model: OccupancyModel, users: Floats, chosen: Floats) -> Weighing:
         chosen: weights of patterns, 0 for the users of no table; float64[..., 2**k].
     """
     several = model.layout.levels > 1 and model.tables <= MOST_JOINT
-    return (_jointly if several else _alone)(model, users, chosen)
+    return (_jointly if several else alone)(model, users, chosen)
 
 
-def _alone(model: OccupancyModel, users: Floats, chosen: Floats) -> Weighing:
+def alone(model: OccupancyModel, users: Floats, chosen: Floats) -> Weighing:
     """Combine the estimates of levels by the inverse of their variances."""
     weights = model.weights(chosen)
     weights[..., 0] = 0

@@ -36,7 +36,7 @@ _FOR_TIME = {
     "devices/federated/mean.py": {"guess"},  # where a search begins, which ends at the same place
     "tables/ids.py": {"PIECE_ROWS"},  # ids are read in pieces
     "service/kept/keeper.py": {"_HURRY"},  # how soon what is due is looked for
-    "service/stream.py": {"_BREATH", "_STEP_SECONDS"},  # the same; when other work has its turn
+    "service/stream_windows.py": {"_BREATH", "_STEP_SECONDS"},  # when other work has its turn
     "intake/sources/text.py": {"BLOCK_BYTES"},  # text is read in blocks
 }
 """Numbers by which work is cut into parts, waits or begins: what comes of it is the same."""

@@ -66,13 +66,18 @@ def make(store, clock, **given):
 def restarted(state, store, clock, **given):
     """A stream that goes on from a state as a service does."""
     after = make(store, clock, **given)
-    after.resume(state, released=after.released_in(state), announced=after.announced_in(state))
+    after.resume(
+        state, released=after.states.released_in(state), announced=after.states.announced_in(state)
+    )
     return after
 
 
 def announced(stream):
     """How many announced intrusions each statistic knows."""
-    return [one.internals.memory.announced for one in stream._windowed.current.statistics.values()]
+    return [
+        one.internals.memory.announced
+        for one in stream.windows.windowed.current.statistics.values()
+    ]
 
 
 # What it does
@@ -83,12 +88,12 @@ def test_it_counts_for_the_window_of_the_moment_and_says_how_many_are_left(store
     assert stream.described()["intrusions_left"] == 2
     first = stream.announce(b"monday")
     assert (first.number, first.left) == (1, 1)
-    assert first.window_began == stream._windowed.began
+    assert first.window_began == stream.windows.windowed.began
     assert announced(stream) == [1, 1]
     clock.now += HOUR
     second = stream.announce(b"tuesday")
     assert (second.number, second.left) == (1, 1)
-    assert second.window_began == stream._windowed.began > first.window_began
+    assert second.window_began == stream.windows.windowed.began > first.window_began
     described = stream.described()
     assert described["intrusions_announced"] == 1
     assert (described["intrusions_planned"], described["intrusions_left"]) == (2, 1)
@@ -147,7 +152,7 @@ def test_each_group_and_each_statistic_is_told(store, clock):
     columns = {"user": pa.array([1, 2], pa.int64()), "page": ["home", "help"]}
     stream.take([pa.record_batch(columns)])
     stream.announce(b"1")
-    groups = stream._windowed.current.members
+    groups = stream.windows.windowed.current.members
     found = {
         label: [s.internals.memory.announced for s in one.statistics.values()]
         for label, one in groups.items()
@@ -180,7 +185,7 @@ def test_a_store_that_fails_once_costs_nothing(store, clock, place):
     assert announced(stream) == [0, 0]
     assert stream.announce(b"monday").left == 1
     assert announced(stream) == [1, 1]
-    assert store.announced("visits", stream._windowed.began) == 1
+    assert store.announced("visits", stream.windows.windowed.began) == 1
 
 
 @pytest.mark.parametrize("place", FAILS)
@@ -233,7 +238,7 @@ def test_an_older_checkpoint_is_re_randomised_as_often_as_was_announced(store, c
 
 def test_coins_that_fail_announce_nothing(store, clock, monkeypatch):
     stream = make(store, clock)
-    one = list(stream._windowed.current.statistics.values())[-1]
+    one = list(stream.windows.windowed.current.statistics.values())[-1]
 
     def fails(*_):
         raise MemoryError
@@ -243,7 +248,7 @@ def test_coins_that_fail_announce_nothing(store, clock, monkeypatch):
     with pytest.raises(MemoryError):
         stream.announce(b"monday")
     assert stream.state() == before
-    assert store.announced("visits", stream._windowed.began) == 0
+    assert store.announced("visits", stream.windows.windowed.began) == 0
     monkeypatch.undo()
     assert stream.announce(b"monday").number == 1
 
@@ -294,14 +299,14 @@ def test_a_store_that_has_lost_an_announcement_is_refused(store, clock, tmp_path
     other = Store(f"sqlite:///{tmp_path}/other.sqlite")
     after = make(other, clock)
     with pytest.raises(InputError, match="put the store back as it was"):
-        after.announced_in(state)
+        after.states.announced_in(state)
     other.close()
 
 
 def test_a_state_that_counts_looks_impossibly_is_refused(store, clock):
     stream = make(store, clock)
     stream.announce(b"monday")
-    parts = stream._parts(stream.state())
+    parts = stream.states.parts(stream.state())
     for broken in (parts.seen[:8] + bytes(8) + parts.seen[8:16], b"\x7f" * 24):
         with pytest.raises(InputError, match="damaged"):
             stream._announcements.missing(broken)
@@ -347,8 +352,8 @@ def test_of_a_running_count_looks_add_up_over_its_windows(store, clock):
     after = running(store, clock)
     after.resume(
         checkpoint,
-        released=after.released_in(checkpoint),
-        announced=after.announced_in(checkpoint),
+        released=after.states.released_in(checkpoint),
+        announced=after.states.announced_in(checkpoint),
     )
     assert announced(after) == [2]
     with pytest.raises(BudgetError):

@@ -154,20 +154,20 @@ def test_of_bodies_that_come_together_each_has_its_own_answer(client, seen, rece
 def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
     """Those that came with it are counted, and their names are remembered for that alone."""
     stream = client.engine.streams["visits"]
-    checked = stream._reception.check
+    checked = stream.reception.check
 
     def fail(counting, batches):
         if batches[0].num_rows == 1_000:
             raise ZeroDivisionError
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "check", fail)
+    monkeypatch.setattr(stream.reception, "check", fail)
     named = [{"Idempotency-Key": name} for name in "abc"]
     bad = np.arange(1_000, dtype="<i8").tobytes()
     bodies = list(zip([NUMBERS, bad, NUMBERS], named, strict=True))
     answers = client.runner.run(all_at_once(client, bodies))
     assert [answer.status_code for answer in answers] == [202, 500, 202]
-    kept = stream._reception.batch_ids
+    kept = stream.reception.batch_ids
     assert [name in kept for name in (b"a", b"b", b"c")] == [True, False, True]
 
 

@@ -138,14 +138,14 @@ def test_small_bodies_that_come_together_are_counted_in_one_pass(client, monkeyp
 def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
     held, going_on = threading.Event(), threading.Event()
     stream = client.engine.streams["visits"]
-    checked = stream._reception.check
+    checked = stream.reception.check
 
     def slow(counting, batches):
         held.set()
         going_on.wait(30)
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "check", slow)
+    monkeypatch.setattr(stream.reception, "check", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def both():
@@ -171,7 +171,7 @@ def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
 def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch, received):
     held, going_on = threading.Event(), threading.Event()
     stream = client.engine.streams["visits"]
-    checked, counted = stream._reception.check, []
+    checked, counted = stream.reception.check, []
 
     def slow(counting, batches):
         counted.append(1)
@@ -179,7 +179,7 @@ def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch, rece
         going_on.wait(30)
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "check", slow)
+    monkeypatch.setattr(stream.reception, "check", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def cancelled():

@@ -57,7 +57,7 @@ class World:
         state = self.kept
         self.set(jump)
         self.start()
-        released = self.stream.released_in(state)
+        released = self.stream.states.released_in(state)
         self.stream.resume(state, released=released)
         self.stream.begin()
         self.keep()

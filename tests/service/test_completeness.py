@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from panprivacy.service import stream as streams
+from panprivacy.service import stream_windows as streams
 from panprivacy.service.completeness import Completeness
 from panprivacy.service.outgoing.outbox import PLACES
 from panprivacy.service.outgoing.records import StoreError
@@ -221,7 +221,7 @@ def test_windows_that_passed_while_it_was_down_are_not_complete(store, clock):
 def test_a_window_that_began_while_nobody_counted_is_not_complete(store, clock):
     state, after = make(store, clock).state(), make(store, clock)
     clock.now += HOUR + 600
-    after.resume(state, released=after.released_in(state))
+    after.resume(state, released=after.states.released_in(state))
     after.advance()
     clock.now += 2 * HOUR
     after.advance()

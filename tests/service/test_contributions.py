@@ -59,7 +59,9 @@ def keep(stream):
 
 def restarted(state, store, clock, folder):
     after = make(store, clock, folder)
-    after.resume(state, released=after.released_in(state), announced=after.announced_in(state))
+    after.resume(
+        state, released=after.states.released_in(state), announced=after.states.announced_in(state)
+    )
     after.begin()
     return after
 
@@ -117,7 +119,7 @@ def test_each_window_has_a_file_of_its_own_that_says_whether_it_is_whole(store, 
         stream.advance()
     names = [path.name.removeprefix("visits-") for path in found(tmp_path)]
     assert [name[11:] for name in names] == ["09-01-00.250000Z.part", "10-00-00Z.part"]
-    assert f"{stream._windowed.began:%Y-%m-%d}" == names[0][:10]
+    assert f"{stream.windows.windowed.began:%Y-%m-%d}" == names[0][:10]
     parts = [told(path).told for path in found(tmp_path)]
     assert [part.complete for part in parts] == [False, True]
     assert parts[0].id != parts[1].id

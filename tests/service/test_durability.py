@@ -69,8 +69,8 @@ class Held:
         with closing(ReleaseStore(f"sqlite:///{service.directory}/unused.sqlite")) as store:
             stream = Stream("visits", config.streams["visits"], store)
             stream.resume(states)
-        self.batches = set(stream._reception.batch_ids._hashes)
-        counts = stream._windowed.current.release().counts
+        self.batches = set(stream.reception.batch_ids._hashes)
+        counts = stream.windows.windowed.current.release().counts
         self.once, self.oftener = counts[1], list(counts[2:])
 
     def __contains__(self, name):

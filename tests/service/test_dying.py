@@ -108,8 +108,8 @@ class Life:
         with suppress(FileNotFoundError):
             state = self.sealed.unsealed(self.identity)
             known = {
-                "released": self.stream.released_in(state),
-                "announced": self.stream.announced_in(state),
+                "released": self.stream.states.released_in(state),
+                "announced": self.stream.states.announced_in(state),
             }
             self.stream.check_state(state, **known)
             self.stream.resume(state, **known)
@@ -142,7 +142,7 @@ class Life:
 
     def release(self):
         """A release on request, which the keeper's thread would have kept and published."""
-        with mock.patch("panprivacy.service.stream._WAIT", 0), suppress(Exception):
+        with mock.patch("panprivacy.service.stream_windows._WAIT", 0), suppress(Exception):
             self.stream.release()
         self.tick()
 

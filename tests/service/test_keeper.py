@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from panprivacy.errors import InputError
-from panprivacy.service import stream as streams
+from panprivacy.service import stream_windows as streams
 from panprivacy.service.config.loading import load
 from panprivacy.service.engine import LocalEngine
 from panprivacy.service.kept import keeper
@@ -164,7 +164,7 @@ def test_what_is_acknowledged_is_in_the_file_a_repeated_batch_too(disk, tmp_path
         def holds(batch_id):
             after = Stream("visits", config, store)
             after.resume(disk.states)
-            return batch_id in after._reception.batch_ids
+            return batch_id in after.reception.batch_ids
 
         with running([stream], disk) as keeper:
             for number in range(100):

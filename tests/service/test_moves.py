@@ -48,7 +48,7 @@ def come(stream, clock, *users):
 
 def restarted(state, store, clock):
     after = make(store, clock)
-    after.resume(state, released=after.released_in(state))
+    after.resume(state, released=after.states.released_in(state))
     return after
 
 

@@ -16,12 +16,12 @@ from tests.service.test_stream import batch, make, planned, published
 def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, monkeypatch):
     stream = make(store, clock)
     clock.now += HOUR
-    began = stream._windowed.began
+    began = stream.windows.windowed.began
     store.spend([Entry("visits", began, None, 1, Fraction(1))])
     monkeypatch.setattr(store, "released", lambda *_: 0)
     stream.advance()
     assert published(store) == []
-    assert not stream._windowed.due
+    assert not stream.windows.windowed.due
 
 
 @pytest.mark.parametrize("hours", [(0, 1), (1, 0)])

@@ -577,7 +577,7 @@ def test_the_same_head_waits_for_the_answer_before(served, seen):
     with served.connect() as sock:
         sock.sendall(post(FIRST))
         assert status_of_next(sock) == 202
-        with stream._lock:
+        with stream.windows.lock:
             for body in (SECOND, FIRST):
                 sock.sendall(post(body))
                 time.sleep(0.1)

@@ -49,7 +49,7 @@ def spent(store):
 
 def restarted(state, store, clock, **given):
     after = make(store, clock, **given)
-    after.resume(state, released=after.released_in(state))
+    after.resume(state, released=after.states.released_in(state))
     return after
 
 
@@ -62,7 +62,7 @@ def test_the_end_of_each_window_is_a_tick_of_one_count(store, clock):
     ]
     assert spent(store) == 40, "epsilon once, not for each window"
     assert [row.epsilon for row in store.answers()] == [0] * 4
-    assert stream._windowed.loss(24, seen=24) == 40
+    assert stream.windows.windowed.loss(24, seen=24) == 40
     assert "adding or removing one event" in stream.described()["guarantee"]
 
 
@@ -175,7 +175,7 @@ def test_a_tick_that_left_after_the_checkpoint_is_never_made_again(store, clock,
     after = restarted(state, store, clock)
     after.advance()
     assert told(store) == before
-    assert after._windowed.current.releases == 1 + after_it
+    assert after.windows.windowed.current.releases == 1 + after_it
     tick(after, clock, 8)
     assert told(store)[:-1] == before
     assert told(store)[-1][1:] == (2 + after_it, pytest.approx(58, abs=4))
@@ -219,7 +219,7 @@ def test_a_tick_that_was_seen_is_never_gone_back_behind(store, clock, place):
     after = restarted(state, store, clock, durable=True)
     assert after.state() == state
     after.advance()
-    assert after._windowed.current.releases == 1
+    assert after.windows.windowed.current.releases == 1
     assert told(store) == [(0, 1, pytest.approx(3, abs=3))]
     assert spent(store) == 40
 

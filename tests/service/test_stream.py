@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service import stream as streams
+from panprivacy.service import stream_windows as streams
 from panprivacy.service.batches import BusyError, HalvedError, Submission
 from panprivacy.service.config.stream import IdKind, StreamConfig
 from panprivacy.service.outgoing.outbox import PLACES as PLACES_TO_WAIT
@@ -22,7 +22,7 @@ from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.tables import ANSWERS, LEDGER
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.incidence.decoder import SharedModel
-from tests.service.doubles import HOUR, START, Crash, Store
+from tests.service.doubles import HOUR, START, Crash
 
 USERS = 4_000
 
@@ -75,8 +75,15 @@ def published(store):
 def restarted(stream, store, clock, **given):
     after = make(store, clock, **given)
     state = stream if isinstance(stream, bytes) else stream.state()
-    after.resume(state, released=after.released_in(state))
+    after.resume(state, released=after.states.released_in(state))
     return after
+
+
+def forget(store, *, number=0):
+    """Lose the lines of a ledger from some number on."""
+    with store._transaction(writes=True) as connection:
+        for table in (ANSWERS, LEDGER):
+            connection.execute(table.delete().where(table.c.number >= number))
 
 
 # Paid before it is released
@@ -91,7 +98,7 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock, caplog):
     assert store.log == [("settle", 1)]
     assert published(store) == [("09:00", 1, True, 3)]
     costs = {line.number: line.epsilon for line in store.ledger()}
-    counting = stream._windowed.current
+    counting = stream.windows.windowed.current
     assert costs[0] + counting.internals.releasing.planned * costs[1] == counting.guarantee.epsilon
 
 
@@ -348,7 +355,9 @@ def test_answers_wait_for_the_store_and_no_batch_does(store, clock, caplog):
     for window in range(PLACES_TO_WAIT):
         stream.take(batch(*range(window + 1)))
         clock.now += HOUR
-    assert take_at_once(stream, batch()) if not stream._windowed.due else stream.take(batch())
+    assert (
+        take_at_once(stream, batch()) if not stream.windows.windowed.due else stream.take(batch())
+    )
     assert store.answers() == []
     store.fails.clear()
     stream.advance()
@@ -522,13 +531,13 @@ def test_a_batch_waits_for_the_checkpoint_that_has_a_release(store, clock, given
     outcomes = []
     sender = threading.Thread(target=lambda: outcomes.append(stream.take(batch(2))))
     stream.advance()
-    state = stream._windowed.state()
+    state = stream.windows.windowed.state()
     sender.start()
     sender.join(0.05)
     with pytest.raises(BusyError):
         take_at_once(stream, batch(2))
     assert outcomes == []
-    assert stream._windowed.state() == state
+    assert stream.windows.windowed.state() == state
     keep(stream)
     sender.join(60)
     assert outcomes == [True]
@@ -805,7 +814,7 @@ def test_an_error_in_the_last_release_is_called_a_lost_answer(store, clock, capl
     def fails(*_, **__):
         raise ValueError
 
-    monkeypatch.setattr(type(stream._windowed.current), "release", fails)
+    monkeypatch.setattr(type(stream.windows.windowed.current), "release", fails)
     stream.advance()
     assert 'lost stream=visits reason="failed with ValueError"' in caplog.text
 
@@ -831,36 +840,6 @@ def test_a_window_that_ended_while_the_service_was_down_waits_for_the_store(stor
     clock.now += 20
     after.advance()
     assert published(store) == [("09:00", 1, False, 1)]
-
-
-@pytest.mark.parametrize(("window", "seconds"), [("1h", 30), ("2m", 30), ("40s", 10)])
-def test_the_end_of_a_window_waits_for_a_place_for_at_most_a_quarter_of_one(
-    store, clock, window, seconds
-):
-    stream = make(store, clock, window=window)
-    store.fail("before settle", times=1_000)
-    for _ in range(PLACES_TO_WAIT):
-        clock.now = stream.deadline()
-        with pytest.raises(StoreError):
-            stream.advance()
-    ended = stream.deadline()
-    for passed in (0, seconds / 2, seconds - 1):
-        clock.now = ended + passed
-        with pytest.raises(StoreError):
-            stream.take(batch(1))
-    clock.now = ended + seconds
-    assert stream.take(batch(1))
-
-
-def test_patience_does_not_wait_for_a_clock_that_was_set_back(store, clock):
-    stream = make(store, clock)
-    store.fail("before settle", times=1_000)
-    fill(stream, clock)
-    clock.now += HOUR + 100
-    with pytest.raises(StoreError):
-        stream.take(batch(1))
-    clock.now -= 50
-    assert stream.take(batch(1))
 
 
 def test_within_a_window_batches_do_not_need_the_store(store, clock):
@@ -1021,23 +1000,6 @@ def test_a_restart_from_an_older_state_pays_for_what_was_released_since(store, c
     assert published(store)[-1] == ("09:00", 3, False, 1)
 
 
-def test_a_restored_state_says_how_old_it_is(store, clock):
-    stream = make(store, clock, durable=True)
-    assert stream.described()["missing_from"] is None
-    clock.now += 600
-    stream.state(), stream.mark_stored()
-    clock.now += 1
-    state = stream.state()
-    clock.now += 900
-    after = restarted(state, store, clock, durable=True)
-    assert after.state() == state
-    written, now = after.missing
-    assert (written.timestamp(), now.timestamp()) == (START + 600, START + 1501)
-    described = after.described()
-    assert described["missing_from"] == "2026-11-16T09:10:00+00:00"
-    assert described["missing_to"] == "2026-11-16T09:25:01+00:00"
-
-
 def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock):
     stream = make(store, clock)
     stream.take(batch(1, 2), b"a")
@@ -1052,21 +1014,6 @@ def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock)
     clock.now = START + 3 * HOUR
     after.advance()
     assert published(store)[-1] == ("11:00", 1, True, 0)
-
-
-def test_a_state_that_does_not_fit_changes_nothing(store, clock):
-    stream, other = make(store, clock), make(store, clock, retries=7)
-    stream.take(batch(1), b"a")
-    before = stream.state()
-    for state, reason in (
-        (other.state(), "batch_ids"),
-        (before[:-1], "cut off"),
-        (b"", "no state"),
-    ):
-        for attempt in (stream.check_state, stream.resume, stream.released_in):
-            with pytest.raises(InputError, match=reason):
-                attempt(state)
-    assert stream.state() == before
 
 
 @pytest.mark.parametrize("named", [{"released": 4}, {"announced": 1}])
@@ -1152,7 +1099,7 @@ def test_answers_of_windows_that_passed_are_in_each_state_that_others_take_meanw
         stream.advance()
         after = restarted(stream.state(), store, clock, durable=True)
         assert len(after._releases.outbox._waiting) == closed
-        assert after._windowed.began.timestamp() == START + closed * HOUR
+        assert after.windows.windowed.began.timestamp() == START + closed * HOUR
     after.advance()
     assert [row[-1] for row in published(store)] == [3, 0, 0, 0]
 
@@ -1166,75 +1113,6 @@ def test_a_disk_that_fails_is_waited_for_once_however_many_windows_pass(store, c
         stream.take(batch(2))
     clock.now += 31
     assert stream.take(batch(2))
-
-
-def test_what_is_missing_ends_after_it_begins_although_the_clock_was_ahead(store, clock):
-    stream = make(store, clock, durable=True)
-    stream.state()
-    clock.now += 1_000
-    stream.mark_stored()
-    clock.now -= 1_000
-    state = stream.state()
-    again = make(store, clock, durable=True)
-    again.resume(state, released=again.released_in(state))
-    assert again.missing[0] <= again.missing[1]
-
-
-# Many windows that have passed
-
-
-def test_many_windows_are_closed_step_by_step(store, clock, monkeypatch):
-    """Nothing is counted in between."""
-    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
-    stream = make(store, clock, durable=True)
-    stream.take(batch(1, 2))
-    clock.now += 5 * HOUR
-    for closed in range(1, 6):
-        assert stream.deadline() <= clock.now
-        stream.advance()
-        keep(stream)
-        stream.publish()
-        assert len(published(store)) == closed
-    assert [row[-1] for row in published(store)] == [2, 0, 0, 0, 0]
-    assert stream.deadline() > clock.now
-    assert not stream.unkept
-
-
-def test_of_windows_that_are_closed_step_by_step_each_is_released_once(store, clock, monkeypatch):
-    """What was due within one that has passed comes with its end."""
-    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
-    stream = make(store, clock, every="10m")
-    clock.now += 3 * HOUR
-    for _ in range(3):
-        stream.advance()
-    assert [row[:2] for row in published(store)] == [("09:00", 1), ("10:00", 1), ("11:00", 1)]
-
-
-def test_closing_waits_for_the_store_for_each_window_that_has_passed(store, clock, caplog):
-    stream = make(store, clock)
-    store.fail("before settle")
-    clock.now += 2 * HOUR + 60
-    with pytest.raises(StoreError):
-        stream.close()
-    stream.close()
-    assert [row[:2] for row in published(store)] == [("09:00", 1), ("10:00", 1), ("11:00", 1)]
-    assert "lost" not in caplog.text
-
-
-@pytest.mark.long
-def test_who_waits_for_many_windows_keeps_the_stream_from_nobody(store, clock, monkeypatch):
-    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
-    stream, seen = make(store, clock), set()
-    clock.now += 30 * HOUR
-    taking = threading.Thread(target=stream.take, args=(batch(1),))
-    taking.start()
-    while taking.is_alive():
-        stream.state()
-        seen.add(len(store.log))
-    taking.join()
-    assert len(seen & {*range(1, 30)}) >= 3
-    stream.advance()
-    assert len(published(store)) == 30
 
 
 def test_another_service_with_the_same_ledger_takes_nothing_away(store, clock, caplog):
@@ -1261,48 +1139,6 @@ def test_a_ledger_that_has_lost_a_line_pays_for_nothing_more(store, clock):
         with pytest.raises(StoreError, match="lost what was paid"):
             stream.advance()
     assert paid(store) == []
-
-
-def forget(store, *, number=0):
-    """Lose the lines of a ledger from some number on."""
-    with store._transaction(writes=True) as connection:
-        for table in (ANSWERS, LEDGER):
-            connection.execute(table.delete().where(table.c.number >= number))
-
-
-def test_a_checkpoint_is_refused_where_the_ledger_has_not_what_was_paid_before(store, clock):
-    stream = make(store, clock, releases=3)
-    for _ in range(2):
-        stream.release()
-        state = stream.state()
-    after = make(store, clock, releases=3)
-    assert after.released_in(state) == 2
-    forget(store, number=2)
-    with pytest.raises(InputError, match=r"stream visits had paid .*: put the store back"):
-        after.released_in(state)
-    after.take(batch(1))
-    assert after.begun() == 1
-
-
-def test_a_checkpoint_is_refused_beside_another_store_also_before_anything_was_paid(
-    store, clock, tmp_path
-):
-    state = make(store, clock).state()
-    with closing(Store(f"sqlite:///{tmp_path}/other.db")) as other:
-        for refusing in (make(other, clock), make(other, clock)):
-            with pytest.raises(InputError, match="spent twice: put the store back as it was"):
-                refusing.released_in(state)
-    restarted(state, store, clock)
-
-
-def test_what_was_paid_is_known_over_several_restarts(store, clock):
-    stream = make(store, clock, releases=3)
-    stream.release()
-    again = restarted(restarted(stream, store, clock, releases=3), store, clock, releases=3)
-    assert again.state() == stream.state()
-    forget(store)
-    with pytest.raises(InputError, match="put the store back"):
-        make(store, clock, releases=3).released_in(again.state())
 
 
 # Batches
@@ -1391,7 +1227,7 @@ def test_a_scheduled_release_that_is_due_keeps_no_batch_out(store, clock):
     stream.take(batch(1))
     clock.now += HOUR
     stream.advance()
-    began = stream._windowed.began
+    began = stream.windows.windowed.began
     store.spend([Entry(stream.name, began, began + timedelta(hours=1), 1, Fraction(1), "other")])
     clock.now += HOUR / 3 + 1
     assert stream.take(batch(2))
@@ -1492,7 +1328,7 @@ class Threads:
 def test_while_one_thread_changes_it_another_waits(store, clock, act):
     stream = make(store, clock)
     thread = threading.Thread(target=getattr(stream, act))
-    with stream._lock:
+    with stream.windows.lock:
         thread.start()
         thread.join(0.02)
         assert thread.is_alive()
@@ -1548,8 +1384,8 @@ def test_every_state_lies_between_two_batches(store, clock):
     seen = set()
     for state in chosen:
         after = restarted(state, store, clock)
-        counts = after._windowed.current.release().counts
-        assert counts[1] == parts * len(after._reception.batch_ids._hashes)
+        counts = after.windows.windowed.current.release().counts
+        assert counts[1] == parts * len(after.reception.batch_ids._hashes)
         seen.add(int(counts[1]))
     assert len(seen) > 5, "the states were all taken before or after"
 
@@ -1573,7 +1409,7 @@ def totals(store):
 def test_a_batch_of_which_a_part_was_counted_is_never_acknowledged(store, clock, monkeypatch):
     """Its name is kept before its rows are counted: it is neither counted again nor said to be."""
     stream = make(store, clock)
-    counting = type(stream._windowed.current.internals.memory)
+    counting = type(stream.windows.windowed.current.internals.memory)
     apply = counting.apply
 
     def half(self, *batches):
@@ -1605,7 +1441,7 @@ def test_without_memory_nothing_is_counted_and_the_same_batch_counts_later(
         if where == "room":
             tight.setattr("panprivacy.service.batches.check_room", fails)
         else:
-            tight.setattr(type(stream._windowed.current.internals.memory), "prepare", fails)
+            tight.setattr(type(stream.windows.windowed.current.internals.memory), "prepare", fails)
         before = stream.state()
         with pytest.raises(MemoryError):
             stream.take_together([Submission(batch(1, 2), b"name"), Submission(batch(3))])
@@ -1642,7 +1478,7 @@ def learned(store, clock):
 def test_a_window_is_planned_around_what_the_last_one_published(store, clock):
     stream = learned(store, clock)
     (row,) = store.answers()
-    (expected,) = stream._windowed.current.internals.windows.expects
+    (expected,) = stream.windows.windowed.current.internals.windows.expects
     assert expected == (math.floor(row.low / 4), math.ceil(4 * row.high))
     assert stream.state_bytes == len(stream.state())
     assert stream.described()["state_bytes"] == stream.state_bytes
@@ -1651,7 +1487,7 @@ def test_a_window_is_planned_around_what_the_last_one_published(store, clock):
 def test_a_restored_window_goes_on_as_it_was_planned(store, clock):
     stream = learned(store, clock)
     state, after = stream.state(), learning(store, clock)
-    after.resume(state, released=after.released_in(state))
+    after.resume(state, released=after.states.released_in(state))
     assert after.state() == state
     assert after.state_bytes == len(state)
     clock.now += HOUR
@@ -1661,13 +1497,13 @@ def test_a_restored_window_goes_on_as_it_was_planned(store, clock):
 
 def test_an_answer_that_is_lost_leaves_the_plan_as_it_is(store, clock):
     stream = learned(store, clock)
-    before = stream._windowed.current.internals.windows.expects
-    began = stream._windowed.began
+    before = stream.windows.windowed.current.internals.windows.expects
+    began = stream.windows.windowed.began
     store.spend([Entry(stream.name, began, began + timedelta(hours=1), 1, Fraction(1), "other")])
     clock.now += HOUR
     stream.advance()
-    assert stream._windowed.began.timestamp() == START + 2 * HOUR
-    assert stream._windowed.current.internals.windows.expects == before
+    assert stream.windows.windowed.began.timestamp() == START + 2 * HOUR
+    assert stream.windows.windowed.current.internals.windows.expects == before
 
 
 def test_what_a_window_learned_is_not_seen_before_its_answer_is_on_a_disk(store, clock):

@@ -46,7 +46,7 @@ def test_seconds_are_in_8_bytes_before_all_else():
 
 def test_a_stream_does_not_go_on_from_a_state_of_no_time(store, clock):
     stream = make(store, clock)
-    stream._holds_until = 2**62
+    stream.states._holds_until = 2**62
     state = stream.state()
     with pytest.raises(InputError, match="the state is damaged"):
         make(store, clock).resume(state)

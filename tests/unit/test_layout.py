@@ -15,8 +15,6 @@ EXCEPTIONS = {("version",): "a number"}
 """Modules without behaviour, and what they are."""
 
 MOST_METHODS = 25
-LARGE_CLASSES = {"service.stream.Stream"}
-"""Classes that are still larger; nothing is added here."""
 
 MOST_LINES = 40
 LONG_FUNCTIONS = {
@@ -68,8 +66,7 @@ def test_a_large_folder_has_a_file_for_each_module(monkeypatch):
 def test_no_class_has_too_many_methods():
     methods, _ = sizes()
     assert methods["statistics.plan.Plan"] > 10
-    large = {name for name, count in methods.items() if count > MOST_METHODS}
-    assert large == LARGE_CLASSES
+    assert not {name for name, count in methods.items() if count > MOST_METHODS}
 
 
 def test_no_function_is_too_long():

@@ -205,14 +205,14 @@ class LocalEngine(Engine):
         parts = parted(states, streams)
         try:
             each = list(zip(streams, parts, strict=True))
-            released = [stream.released_in(part) for stream, part in each]
-            announced = [stream.announced_in(part) for stream, part in each]
+            released = [stream.states.released_in(part) for stream, part in each]
+            announced = [stream.states.announced_in(part) for stream, part in each]
             resume_all(streams, parts, released, announced)
         except InputError as error:
             reason = f"{error.reason}; start with the configuration that it was written with, or "
             raise InputError(reason + "give it up with panprivacy serve --fresh") from None
         for stream in streams:
-            written, now = stream.missing
+            written, now = stream.states.missing
             seconds = round((now - written).total_seconds())
             JOURNAL.warning(
                 Event.goes_on,

@@ -42,6 +42,8 @@ def test_counts_of_some_tables_are_those_of_these_tables():
             tuple(PRESENT[i] for i in numbers),
         ).patterns()
         some = everything.of(*numbers)
+        chosen = BitTables.of_bits(layout, bits, ABSENT, PRESENT).of(*numbers).patterns()
+        assert chosen.counts.tolist() == alone.counts.tolist()
         assert some.counts.tolist() == alone.counts.tolist()
         assert (some.absent, some.present) == (alone.absent, alone.present)
 

@@ -30,3 +30,10 @@ def test_notes_are_functions_of_the_answer():
     assert "covers all" in note_of(Measured(0.5, 9), 0, 1, 1)
     assert "no end" in note_of(Measured(50, 9), 3, math.inf, math.inf)
     assert "within two" in note_of(Measured(1.9, 1), 0, 4, math.inf)
+
+
+def test_levels_that_contradict_each_other_are_noted():
+    alike = np.array([[5_000, 5_000, 5_000, 5_000]] * 6)
+    observed = PatternCounts(CellLayout(20_000, levels=6), alike, *EQUAL)
+    assert "contradict" in operations.union(observed).note
+    assert "contradict" in note_of(Measured(5, 1), 3, 7, math.inf, contradicted=True)

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from panprivacy.statistics.overlaps.intervals import OverlapEstimator, SetQuery
+from panprivacy.statistics.overlaps.intervals import SetQuery
 from panprivacy.statistics.overlaps.occupancy import OccupancyModel
 from panprivacy.statistics.overlaps.patterns import CellLayout, PatternCounts
 from panprivacy.statistics.overlaps.prediction import standard_error
+from panprivacy.statistics.overlaps.unions import UnionEstimates
 from panprivacy.statistics.overlaps.weighing import MOST_JOINT, weigh
 from tests.unit.overlap_cases import ABSENT, LEVELLED, MANY, PRESENT, model, noise, outcomes
 
@@ -20,7 +21,7 @@ def test_one_user_a_cell_is_unbiased_and_errs_as_predicted(layout):
     users, query = [0, 1, 1, 2], SetQuery(np.array([0, 0, 0.0, 1]))
     values, laws = [], []
     for counts, law in outcomes(layout, users):
-        estimator = OverlapEstimator(PatternCounts(layout, counts, ABSENT[:2], PRESENT[:2]))
+        estimator = UnionEstimates(PatternCounts(layout, counts, ABSENT[:2], PRESENT[:2]))
         values.append(estimator.model.weights(query.chosen) @ estimator.unions)
         laws.append(law)
     mean = np.average(values, weights=laws)

@@ -6,6 +6,7 @@ Everything here is a function of public tables and public parameters. It makes n
 |---|---|
 | `patterns` | tables of one addressing key, and how many cells show each pattern of bits |
 | `occupancy` | the law of these counts, given how many users have each pattern of tables |
+| `unions` | estimates of all unions of the tables of a shard |
 | `intervals` | the estimate of a number of users or of a ratio, its error, and its interval |
 | `operations` | union, intersection, difference, Jaccard index, return rate, n of k tables |
 | `weighing` | the weights of patterns and levels in an estimate |

@@ -17,6 +17,9 @@ All of them cost no privacy: they are functions of public tables. `union`, `inte
 
 The order of tables is that of `BitTables`. A question about some of several tables is asked of
 `observed.of(0, 2)`, or of sets that do not depend on the others, which are left out then.
+
+Shards that counted other users each have tables of their own. All functions take a list of the
+pattern counts of each shard as well, and answer for the users of all shards.
 """
 
 from __future__ import annotations
@@ -47,34 +50,36 @@ __all__ = (
 )  # fmt: skip
 
 STATISTIC = "overlap"
+Observed = PatternCounts | Sequence[PatternCounts]
+"""The counts of k tables; of several shards, of other users each, those of each shard."""
 
 
-def union(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def union(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the number of users of any table."""
-    sets = members(observed.tables)
+    sets = members(_tables(observed))
     return count(observed, _any(sets), confidence=confidence, name=_name("union"))
 
 
-def intersection(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def intersection(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the number of users of all tables."""
-    sets = members(observed.tables)
+    sets = members(_tables(observed))
     return count(observed, _all(sets), confidence=confidence, name=_name("intersection"))
 
 
-def difference(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def difference(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the number of users of the first table, and of no other one."""
-    first, *others = members(observed.tables)
+    first, *others = members(_tables(observed))
     chosen = first & ~_any(np.array(others)) if others else first
     return count(observed, chosen, confidence=confidence, name=_name("difference"))
 
 
-def symmetric_difference(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def symmetric_difference(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the number of users of one of two tables; of more, of an odd number of tables."""
-    chosen = members(observed.tables).sum(axis=0) % 2 == 1
+    chosen = members(_tables(observed)).sum(axis=0) % 2 == 1
     return count(observed, chosen, confidence=confidence, name=_name("symmetric_difference"))
 
 
-def exactly(observed: PatternCounts, tables: int, *, confidence: float = 0.95) -> Release:
+def exactly(observed: Observed, tables: int, *, confidence: float = 0.95) -> Release:
     """Return the number of users of just so many tables, such as windows.
 
     Args:
@@ -82,12 +87,12 @@ def exactly(observed: PatternCounts, tables: int, *, confidence: float = 0.95) -
         tables: 1 .. k.
         confidence: probability that the interval covers the truth.
     """
-    number = whole_number(1, observed.tables, tables=tables)
-    chosen = members(observed.tables).sum(axis=0) == number
+    number = whole_number(1, _tables(observed), tables=tables)
+    chosen = members(_tables(observed)).sum(axis=0) == number
     return count(observed, chosen, confidence=confidence, name=_name("exactly", number))
 
 
-def at_least(observed: PatternCounts, tables: int, *, confidence: float = 0.95) -> Release:
+def at_least(observed: Observed, tables: int, *, confidence: float = 0.95) -> Release:
     """Return the number of users of so many tables or more.
 
     Args:
@@ -95,26 +100,26 @@ def at_least(observed: PatternCounts, tables: int, *, confidence: float = 0.95) 
         tables: 1 .. k.
         confidence: probability that the interval covers the truth.
     """
-    number = whole_number(1, observed.tables, tables=tables)
-    chosen = members(observed.tables).sum(axis=0) >= number
+    number = whole_number(1, _tables(observed), tables=tables)
+    chosen = members(_tables(observed)).sum(axis=0) >= number
     return count(observed, chosen, confidence=confidence, name=_name("at_least", number))
 
 
-def jaccard(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def jaccard(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the Jaccard index: the users of all tables, as a share of those of any."""
-    sets = members(observed.tables)
+    sets = members(_tables(observed))
     part, whole = _all(sets), _any(sets)
     return share(observed, part, whole, confidence=confidence, name=_name("jaccard"))
 
 
-def return_rate(observed: PatternCounts, *, confidence: float = 0.95) -> Release:
+def return_rate(observed: Observed, *, confidence: float = 0.95) -> Release:
     """Return the share of the users of the first table who are in all others too."""
-    sets = members(observed.tables)
+    sets = members(_tables(observed))
     return share(observed, _all(sets), sets[0], confidence=confidence, name=_name("return_rate"))
 
 
 def count(
-    observed: PatternCounts,
+    observed: Observed,
     chosen: PatternSet,
     *,
     confidence: float = 0.95,
@@ -138,7 +143,7 @@ def count(
 
 
 def share(
-    observed: PatternCounts,
+    observed: Observed,
     part: PatternSet,
     whole: PatternSet,
     *,
@@ -179,7 +184,7 @@ def _name(question: str, tables: int | None = None) -> Name:
 
 
 def _answer(
-    observed: PatternCounts,
+    observed: Observed,
     chosen: PatternSet,
     whole: PatternSet | None,
     confidence: float,
@@ -188,31 +193,49 @@ def _answer(
 ) -> Release:
     level = proportion(confidence=confidence)
     sets = [chosen] if whole is None else [chosen, whole]
-    _check(observed, sets)
-    needed = _needed(sets, observed.tables)
-    counted, numbers = observed.of(*needed), _projected(sets, needed)
-    estimator, query = OverlapEstimator(counted), SetQuery(*numbers)
+    tables = _tables(observed)
+    _check(tables, sets)
+    needed = _needed(sets, tables)
+    counted = [one.of(*needed) for one in _shards(observed)]
+    estimator, query = OverlapEstimator(counted), SetQuery(*_projected(sets, needed))
     measured = estimator.measure(query)
     low, high = estimator.interval(query, measured, level)
+    contradicted = estimator.contradicted(query, measured)
     return Release(
         measured.estimate,
         low,
         high,
         level,
         0.0,
-        tuple(counted.counts.ravel().tolist()),
+        tuple(number for one in counted for number in one.counts.ravel().tolist()),
         name,
         unit,
-        note_of(measured, low, high, estimator.most(query)),
+        note_of(measured, low, high, estimator.most(query), contradicted=contradicted),
         measured.estimate,
         measured.standard_error,
     )
 
 
-def _check(observed: PatternCounts, sets: Sequence[PatternSet]) -> None:
-    check_number(observed.tables)
-    if any(one.shape != (1 << observed.tables,) for one in sets):
-        message = f"a set of users of {observed.tables} tables has {1 << observed.tables:,} entries"
+def _shards(observed: Observed) -> Sequence[PatternCounts]:
+    return [observed] if isinstance(observed, PatternCounts) else observed
+
+
+def _tables(observed: Observed) -> int:
+    """Return the number of tables, which has to be the same in all shards."""
+    shards = _shards(observed)
+    numbers = {one.tables for one in shards}
+    universes = {one.layout.universe is None for one in shards}
+    if len(numbers) != 1 or len(universes) != 1:
+        message = "shards need as many tables each, all of hashed cells or all of one user a cell"
+        raise InputError(message)
+    (tables,) = numbers
+    check_number(tables)
+    return tables
+
+
+def _check(tables: int, sets: Sequence[PatternSet]) -> None:
+    if any(one.shape != (1 << tables,) for one in sets):
+        message = f"a set of users of {tables} tables has {1 << tables:,} entries"
         raise InputError(message)
     if any(one[0] for one in sets):
         message = "users of no table are in no table, and cannot be counted: leave out pattern 0"

@@ -115,6 +115,15 @@ class BitTables:
         """Return tables of unpacked bits, uint8[k, cells] of 0 and 1."""
         return BitTables(layout, np.packbits(bits, axis=-1, bitorder="little"), absent, present)
 
+    def of(self, *numbers: int) -> BitTables:
+        """Return some of the tables, in this order, from 0: before patterns are counted."""
+        return BitTables(
+            self.layout,
+            self.packed[list(numbers)],
+            tuple(self.absent[number] for number in numbers),
+            tuple(self.present[number] for number in numbers),
+        )
+
     def patterns(self) -> PatternCounts:
         """Count the cells of each pattern: all that a decoder reads.
 

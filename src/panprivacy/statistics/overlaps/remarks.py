@@ -8,11 +8,14 @@ from panprivacy.tables.decoders.intervals import Measured
 
 _SURE = 2
 """An estimate of fewer standard errors is noise."""
+_CONTRADICTED = "levels contradict each other: are all tables whole, and of one addressing key?"
 _NOISE = "more noise than signal"
 
 
-def note_of(measured: Measured, low: float, high: float, most: float) -> str | None:
-    """Return whether an answer is noise; None if it is not.
+def note_of(
+    measured: Measured, low: float, high: float, most: float, *, contradicted: bool = False
+) -> str | None:
+    """Return what to beware of in an answer; None if nothing.
 
     Guarantee: it costs no privacy, as a function of a public answer.
 
@@ -21,7 +24,10 @@ def note_of(measured: Measured, low: float, high: float, most: float) -> str | N
         low: lower end of the interval.
         high: upper end.
         most: the largest possible answer; the lowest is 0.
+        contradicted: whether levels of the tables contradict each other.
     """
+    if contradicted:
+        return _CONTRADICTED
     if low <= 0 and high >= most:
         return f"{_NOISE}: the interval covers all that is possible"
     if math.isinf(high):

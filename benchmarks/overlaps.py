@@ -368,7 +368,8 @@ The answers are the share of the users of a window who are in the next one too. 
 points: half a 95 % interval as predicted, and 1.96 times the measured root-mean-square error.
 Hashed tables have {cells} cells for each user of the larger window; those with levels have 8 levels
 of 16,384 cells. Epsilon is 1, and 2 for the few aircraft of flights. A measured number that is more
-than five of its standard errors off is marked.
+than five of its standard errors off is marked, with room for what a prediction leaves out: it is of
+first order, and a rate that is hardly told errs by more.
 
 """
 

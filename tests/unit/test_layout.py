@@ -17,11 +17,6 @@ EXCEPTIONS = {("version",): "a number"}
 MOST_METHODS = 25
 
 MOST_LINES = 40
-LONG_FUNCTIONS = {
-    "cli.run.run": "reads its options in the order in which they are refused",
-    "intake.sources.plain_lines._read": "a kernel: one pass over the bytes of a file",
-}
-"""Functions that are longer, and why."""
 
 
 @pytest.mark.parametrize(
@@ -71,5 +66,5 @@ def test_no_class_has_too_many_methods():
 
 def test_no_function_is_too_long():
     _, lines = sizes()
-    assert lines["cli.run.run"] > MOST_LINES
-    assert {name for name, count in lines.items() if count > MOST_LINES} == set(LONG_FUNCTIONS)
+    assert lines["cli.run.run"] > 10
+    assert not {name for name, count in lines.items() if count > MOST_LINES}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -206,12 +207,10 @@ def run(
     check_output()
     contribution = ContributionFile.read(contribute, recipient, key)
     named = [] if user is None else ["--user", user]
-    specifications = _specified(stat or [], [*file, *named, "--epsilon", epsilon])
-    if delta is None:
-        specifications = [one.without_deltas() for one in specifications]
+    words = [*file, *named, "--epsilon", epsilon]
+    specifications = _specified(stat or [], words, deltas=delta is not None)
     covered = _covered(specifications, releases, every, window)
-    moved = None if moves is None else positive_fraction(moves=moves)
-    schedule = Schedule(covered, every, window, windows, zone, moved)
+    schedule = Schedule(covered, every, window, windows, zone, _threshold(moves))
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     _check_shows(contribution, schedule, grouping, demo=demo, plot=plot)
     level = proportion(confidence=confidence)
@@ -225,37 +224,44 @@ def run(
         moves=schedule.moves,
         key=contribution.key if contribution else None,
     )
-    if window is None:
-        _check_learns_nothing(specifications)
+    _check_learns_nothing(specifications, window)
     check_picture(plot)
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
         publisher = _publisher(make, contribution, schedule, level, demonstration)
-    counting = publisher.counting()
-    counting.internals.releasing.check_release(confidence=level)
-    check_needed(counting, user=user, delta=delta, side=side)
-    _caution(counting)
-    known = format == "combined" and user == _ADDRESS_FIELD
-    addresses = _prefixes(prefix, ip, known=known)
-    columns = _columns(counting, user, delta, by, side, addresses)
+    _check_counting(publisher.counting(), level, user=user, delta=delta, side=side)
+    addresses = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
+    columns = _columns(publisher.counting(), user, delta, by, side, addresses)
     show = _shows(publisher, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
-    opened = partial(
-        open_source, format=format, pattern=pattern, delimiter=delimiter, comment=comment
-    )
-    with opened(*file, columns=columns.wanted(), skips=skips) as source:
+    form = {"format": format, "pattern": pattern, "delimiter": delimiter, "comment": comment}
+    with open_source(*file, columns=columns.wanted(), skips=skips, **form) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, demonstration)
         with Interruption(source) as interruption:
             lost = _show_all(source, intake, publisher, intrusions, show, picture)
+    _end(skips, picture, interruption)
+    raise typer.Exit(int(lost))
+
+
+def _check_counting(
+    counting: Counting, confidence: float, *, user: str | None, delta: str | None, side: str | None
+) -> None:
+    """Check that answers can be released, and that the columns that they need are read."""
+    counting.internals.releasing.check_release(confidence=confidence)
+    check_needed(counting, user=user, delta=delta, side=side)
+    _caution(counting)
+
+
+def _end(skips: Skips | None, picture: Picture | None, interruption: Interruption) -> None:
+    """Say what was left out, draw the picture, and end as an interruption asks for."""
     if skips is not None:
         sys.stderr.write(f"panprivacy: {skips}\n")
     if picture is not None:
         picture.draw()
     interruption.end()
-    raise typer.Exit(int(lost))
 
 
 def _check_shows(
@@ -332,9 +338,9 @@ def _shows(publisher: AnswerPublisher, *, as_json: bool) -> Callable[[Printed], 
     return print_json if as_json else print_text
 
 
-def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
+def _check_learns_nothing(specifications: Sequence[Specification], window: float | None) -> None:
     """Check that no size is learned if there is only one count."""
-    for one in specifications:
+    for one in specifications if window is None else ():
         for name in one.sizes.learned:
             message = f"{name}=learn is for --window: one count has nothing to learn from; say it, "
             message += f"such as {name}={one.sizes.fields()[name].example}"
@@ -348,13 +354,14 @@ def _caution(counting: Counting) -> None:
             sys.stderr.write(f"panprivacy: {label}: {said}\n")
 
 
-def _specified(stat: Sequence[str], words: Sequence[str]) -> list[Specification]:
+def _specified(stat: Sequence[str], words: Sequence[str], *, deltas: bool) -> list[Specification]:
     """Return the specifications; without any, raise an error with a complete example command."""
     if not stat:
         command = shlex.join(["panprivacy", "run", *words])
         message = f"say what to count, such as: {command} --stat distinct,expected=1000:1e6"
         raise PlanError(message)
-    return [Specification.from_text(text) for text in stat]
+    found = [Specification.from_text(text) for text in stat]
+    return found if deltas else [one.without_deltas() for one in found]
 
 
 @contextmanager
@@ -405,6 +412,11 @@ def _check_clock(source: Source, schedule: Schedule) -> None:
     if schedule.window is not None:
         message = "--window is for a pipe: a file is there at once, whenever its events were"
         raise PlanError(message)
+
+
+def _threshold(moves: str | None) -> Fraction | None:
+    """Return the threshold of a change that is published; None if every answer is."""
+    return None if moves is None else positive_fraction(moves=moves)
 
 
 def _covered(

@@ -64,6 +64,7 @@ def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) ->
     # At least a word more than is used: glibc does not overwrite the last one when it is freed.
     numbers = np.empty((width, rows + 2), np.int64)
     offsets = np.empty((width, rows + 3), np.int32)
+    offsets[:, 0] = 0
     has_texts = any(kind != _INTEGER for kind in kinds.tolist())
     texts = np.empty((width, len(block) + 16 if has_texts else 0), np.uint8)
     text.flags.writeable = False  # the kernel is compiled for one kind of array
@@ -284,6 +285,38 @@ def _id(at: ByteAddress, end: ByteAddress, kind: int) -> tuple[ByteAddress, np.i
     return behind if fits else _NOT_PLAIN, number
 
 
+@inlined
+def _field(
+    at: ByteAddress, end: ByteAddress, names: ByteAddress, ends: ByteAddress, columns: int
+) -> tuple[int, ByteAddress]:
+    """Return the column of the field after this character, or -1, and the start of its value."""
+    start = _after_space(at + _ONE)
+    stop, value = _name(start, end)
+    return _wanted(start + _ONE, stop, names, ends, columns), value
+
+
+@inlined
+def _is_other(kind: int, quoted: np.uint64) -> bool:
+    """Return whether a value does not go with the content of its column."""
+    return kind in (_INTEGER, _NUMBER) if quoted else kind == _TEXT
+
+
+@inlined
+def _value(
+    at: ByteAddress, end: ByteAddress, kind: int, quoted: np.uint64, to: ByteAddress
+) -> tuple[ByteAddress, np.int64, np.uint64]:
+    """Return the position after a wanted value, its number, and the size of its text, copied."""
+    text, number, size = at + quoted, np.int64(0), uint64(0)
+    if quoted:
+        at = _string_end(at, end)
+    else:
+        at, number = _id(at, end, kind)
+        text += uint64(number == 0 and _load_byte(text) == _MINUS)
+    if (quoted or kind == _MIXED) and at != _NOT_PLAIN:
+        size = _copy(text, at - quoted, end, to) - to
+    return at, number, size
+
+
 @kernel(
     f"int64({read_only('uint8')}, {read_only('uint8')}, int64[::1], int64[::1], int64[:, ::1], "
     "int32[:, ::1], uint8[:, ::1])"
@@ -298,43 +331,34 @@ def _read(  # noqa: C901, PLR0912 - counting the references of arrays that are h
     texts: NDArray[np.uint8],
 ) -> int:
     """Write the wanted values of all lines; return how many lines, or -1 if one is not plain."""
-    names_at, ends_at, texts_at = names.ctypes.data, ends.ctypes.data, texts.ctypes.data
-    at = uint64(block.ctypes.data)
-    end = at + uint64(block.size)
-    offsets[:, 0] = 0
-    seen, row = np.zeros(kinds.size, np.int64), 0
+    names_at, ends_at = uint64(names.ctypes.data), uint64(ends.ctypes.data)
+    texts_at, at = texts.ctypes.data, uint64(block.ctypes.data)
+    seen, row, end = np.zeros(kinds.size, np.int64), 0, at + uint64(block.size)
     while at < end:
         at = _after_space(at)
         if _load_byte(at) == _OPEN:
             missing, more = kinds.size, True
             while more:  # at the brace before the first field, or at the comma before the next one
-                start = _after_space(at + _ONE)
-                stop, at = _name(start, end)
+                column, at = _field(at, end, names_at, ends_at, kinds.size)
                 if at == _NOT_PLAIN:
                     return -1
-                column = _wanted(start + _ONE, stop, uint64(names_at), uint64(ends_at), kinds.size)
-                quoted = uint64(_load_byte(at) == _QUOTE)
                 if column < 0:
                     at = _value_end(at, end)
                 else:
+                    quoted = uint64(_load_byte(at) == _QUOTE)
                     if kinds[column] == _UNKNOWN:
                         kinds[column] = _TEXT if quoted else _NUMBER
                     kind = kinds[column]
-                    other = kind in (_INTEGER, _NUMBER) if quoted else kind == _TEXT
-                    if other or seen[column] > row:
+                    if _is_other(kind, quoted) or seen[column] > row:
                         return -1
                     seen[column] = row + 1
                     missing -= 1
-                    text = at + quoted
-                    if quoted:
-                        at = _string_end(at, end)
-                    else:
-                        at, numbers[column, row] = _id(at, end, kind)
-                        text += uint64(numbers[column, row] == 0 and _load_byte(text) == _MINUS)
-                    if (quoted or kind == _MIXED) and at != _NOT_PLAIN:
-                        to = uint64(texts_at + column * texts.shape[1] + offsets[column, row])
-                        length = _copy(text, at - quoted, end, to) - to
-                        offsets[column, row + 1] = offsets[column, row] + np.int32(length)
+                    to = uint64(texts_at + column * texts.shape[1] + offsets[column, row])
+                    at, number, size = _value(at, end, kind, quoted, to)
+                    if not quoted:
+                        numbers[column, row] = number
+                    if quoted or kind == _MIXED:
+                        offsets[column, row + 1] = offsets[column, row] + np.int32(size)
                 if at == _NOT_PLAIN:
                     return -1
                 at = _after_space(at)

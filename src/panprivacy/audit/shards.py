@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.privacy.coins import Coins
-from panprivacy.statistics.contribution import Form, read_parts
+from panprivacy.statistics.aggregation import Form
+from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.merging import merge
 from panprivacy.statistics.private import Private
 from panprivacy.tables.hashing import KEY_BYTES

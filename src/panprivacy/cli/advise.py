@@ -67,8 +67,7 @@ class Recommendation:
         sizes = Specification.from_text(self.stat).sizes
         asked = request(self.epsilon, 1, 0)
         check_useful(sizes, asked)
-        planned: Plan = sizes.planned(asked)
-        return planned
+        return sizes.planned(asked)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -15,7 +15,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.files import read_at_most, replace_file, unfinished
 from panprivacy.ground.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
 from panprivacy.intake.programs.counting import Counting
-from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.release import Answers
 
 _MOST_KEY = 1 << 12

@@ -27,9 +27,9 @@ from panprivacy.privacy.guarantee import (
     warn_if_weak,
 )
 from panprivacy.statistics.abilities import caution
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.alternatives import Alternatives, Target
 from panprivacy.statistics.composites.moving import ChangeTriggered
-from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.notes import USELESS, format_number, percent
 from panprivacy.statistics.plan import Plan, margins
 from panprivacy.statistics.plan_search import plan_for

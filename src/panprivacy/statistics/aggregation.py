@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
-from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.slicing import added
 from panprivacy.tables.planning.request import Request, Split
+
+Form = Literal["sums", "cells"]
+"""Sums of cells, for shards of different users; or the cells, for shards with one key."""
 
 
 class Budgeted(Protocol):

@@ -21,8 +21,8 @@ from panprivacy.ground.sealing import (
     seal,
     unseal,
 )
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.containers import parted, resume_all
-from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.private import Private, Stateful, memory_of
 
 _CONTRIBUTED = b"panprivacy has contributed what was here\n"

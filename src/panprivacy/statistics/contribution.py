@@ -9,17 +9,15 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from panprivacy.errors import InputError
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.header import Header, read_header
 from panprivacy.statistics.release import Label
-
-Form = Literal["sums", "cells"]
-"""Sums of cells, for shards of different users; or the cells, for shards with one key."""
 
 ID_BYTES = 16
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import float_above
-from panprivacy.statistics.aggregation import Aggregation
-from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.aggregation import Aggregation, Form
 from panprivacy.statistics.drawing import CountDrawing, Drawing
 from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.plan import Plan, with_release

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from panprivacy.statistics.contribution import ContributionPart, Form
+from panprivacy.statistics.aggregation import Form
+from panprivacy.statistics.contribution import ContributionPart
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 from panprivacy.tables.planning.learning import LearnedRange, StateRange
 

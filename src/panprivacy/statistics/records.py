@@ -19,6 +19,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users, parse_integer, parse_users
 from panprivacy.ground.patience import searching
 from panprivacy.ground.validation import MOST_BYTES, expected_range, truth, whole_number
+from panprivacy.statistics.plan import Plan
 from panprivacy.tables.planning.learning import (
     MOST_LEARNED,
     WORD,
@@ -180,7 +181,7 @@ class Sizes(Record, frozen=True):
     most_memory: ClassVar[int] = 1 << 26
     """Bytes of table, at most, where nobody says."""
 
-    def plan(self, request: Request) -> Any:
+    def plan(self, request: Request) -> Plan:
         """Choose the plan of a statistic of these sizes.
 
         Raises:
@@ -188,7 +189,7 @@ class Sizes(Record, frozen=True):
         """
         raise NotImplementedError
 
-    def planned(self, request: Request) -> Any:
+    def planned(self, request: Request) -> Plan:
         """The same plan; equal sizes and requests share one."""
         return _planned(self, replace(request, releases=self.steps or request.releases))
 
@@ -218,8 +219,7 @@ class Sizes(Record, frozen=True):
         """The same where each event counts once: then no state is below 0, if nobody says so."""
         if "below" not in self.fields() or getattr(self, "signed", False):
             return self
-        given: Any = self
-        return msgspec.structs.replace(self, below=given.below or 0)
+        return msgspec.structs.replace(self, below=getattr(self, "below", None) or 0)
 
     def takes_memory(self) -> bool:
         """Whether it can be told how much memory there is: its cells are not counted already."""
@@ -233,7 +233,7 @@ class Query(Record, frozen=True):
 
 
 @functools.lru_cache(maxsize=128)
-def _planned(sizes: Sizes, request: Request) -> Any:
+def _planned(sizes: Sizes, request: Request) -> Plan:
     with searching():
         plan = sizes.plan(request)
     if plan.table.nbytes > MOST_BYTES:

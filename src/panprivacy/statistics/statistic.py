@@ -113,7 +113,7 @@ class Statistic(Private, Generic[P, A]):
         if key is not None and read.learned:
             message = "each window that learns draws a key of its own: leave out key="
             raise PlanError(message)
-        plan: P = read.planned(asked)
+        plan = cast("P", read.planned(asked))  # the sizes of its entry make its plans
         drawn_by = SystemCoins() if coins is None else coins
         budgeted = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         budgeted.check(asked.epsilon)

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from panprivacy.errors import NoiseError, noise_allowed
 from panprivacy.statistics.alternatives import Alternatives, Target
-from panprivacy.statistics.plan import Plan, least_error
+from panprivacy.statistics.plan import least_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.tables.planning.request import Request
 
@@ -49,7 +49,7 @@ def check_useful(sizes: Sizes, request: Request) -> None:
     """
     if noise_allowed() or _useful(sizes, request):
         return
-    planned: Plan = sizes.planned(request)
+    planned = sizes.planned(request)
     _, good = planned.limits
     parts = (_total.get() or request.epsilon) / request.epsilon
 
@@ -71,5 +71,5 @@ def check_useful(sizes: Sizes, request: Request) -> None:
 @functools.lru_cache(maxsize=128)
 def _useful(sizes: Sizes, request: Request) -> bool:
     """Whether some answer of the plan errs by less than the limit."""
-    planned: Plan = sizes.planned(request)
+    planned = sizes.planned(request)
     return least_error(planned) < planned.limits[0]

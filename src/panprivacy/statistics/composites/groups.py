@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.privacy.guarantee import Account, Guarantee, Ledger
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.composites.members import (
     JoinedContributions,
     JoinedInternals,
@@ -25,7 +26,7 @@ from panprivacy.statistics.composites.members import (
     JoinedWindows,
     Members,
 )
-from panprivacy.statistics.contribution import ContributionPart, Form
+from panprivacy.statistics.contribution import ContributionPart
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
 from panprivacy.tables.ids import (

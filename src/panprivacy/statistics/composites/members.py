@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from panprivacy.errors import LostReleaseError
 from panprivacy.privacy.guarantee import Guarantee, Ledger
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.containers import Container, check_all, resume_all
-from panprivacy.statistics.contribution import ContributionPart, Form
+from panprivacy.statistics.contribution import ContributionPart
 from panprivacy.statistics.internals import (
     Contributions,
     Internals,

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from panprivacy.errors import InputError, PlanError
 from panprivacy.ground.validation import proportion
 from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
+from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.comparing import Comparisons
 from panprivacy.statistics.composites.members import (
     JoinedContributions,
@@ -21,7 +22,6 @@ from panprivacy.statistics.composites.members import (
     JoinedWindows,
     Members,
 )
-from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import Statistic

@@ -135,7 +135,7 @@ def describe(header: Header) -> Description:
     try:
         sizes = kind.entry.sizes.read(kind.entry.name, _part(public, "sizes"))
         asked = _request_of(_part(public, "request"), _part(public, "budget"))
-        plan: Plan = sizes.planned(asked)
+        plan = sizes.planned(asked)
         ledger = positive_fraction(ledger=_text(public, "ledger"))
         slice_ = _slice(public)
         cells = table_of(plan, slice_)

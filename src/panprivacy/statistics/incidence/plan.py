@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
-from panprivacy.statistics.aggregation import Aggregation
-from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.aggregation import Aggregation, Form
 from panprivacy.statistics.drawing import Drawing, UserStates, most_made_up
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States

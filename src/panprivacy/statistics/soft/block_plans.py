@@ -12,6 +12,7 @@ import numpy as np
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
+from panprivacy.statistics.abilities import Growing
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.notes import BELOW, ROOM
@@ -116,7 +117,8 @@ def refused(sizes: Sizes, request: Request, what: str) -> PlanError:
     Each multiplies the error by more than the one before: the growth of the first is the least.
     """
     once = sizes.planned(replace(request, intrusions=MOST_ANNOUNCED, budget=None))
-    error = least_error(once) * (once.growth or 1) ** (request.intrusions - MOST_ANNOUNCED)
+    growth = (once.growth if isinstance(once, Growing) else None) or 1
+    error = least_error(once) * growth ** (request.intrusions - MOST_ANNOUNCED)
     message = (
         f"{what} cannot be read after {request.intrusions} announced intrusions: its error would "
         f"be at least about {error:.3g} times {once.measure}; make a fresh one after each"

@@ -7,7 +7,8 @@ from typing import Any
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.noise import wipe
-from panprivacy.statistics.contribution import ID_BYTES, ContributionPart, ContributionSummary, Form
+from panprivacy.statistics.aggregation import Form
+from panprivacy.statistics.contribution import ID_BYTES, ContributionPart, ContributionSummary
 from panprivacy.statistics.internals import Contributions
 from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.table.releasing import TableReleasing

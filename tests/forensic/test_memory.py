@@ -65,6 +65,11 @@ STAT = ["--stat", "distinct", "--epsilon", "1"]
 MOVING = ["--user", "id", *STAT, "--every", "1", "--releases", "3", "--moves", "60_000"]
 EVENTS = ["--stat", "running-count,horizon=1_000_000", "--epsilon", "1", "--every", "1"]
 """Without users: the ids are in the column that comes first."""
+VALUES = [
+    *("--value", "id", "--stat", "histogram,low=1,high=1e19,bins=50,scale=log,horizon=1_000_000"),
+    *("--epsilon", "1", "--every", "1"),
+]
+"""The ids are the values of events."""
 NET = [
     *("--stat", "incidence,exactly=1:3,bound=4,expected=100000"),
     *("--delta", "delta", "--epsilon", "3"),
@@ -362,6 +367,16 @@ def test_nothing_is_left_of_events_that_are_counted_without_users(hardened, fold
     program = HARDENED if hardened else PLAIN
     left = left_by_pipe(program, texts(), "csv", folder, 20, EVENTS)
     assert left == NOTHING if hardened else left[0] > 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+@pytest.mark.parametrize("hardened", [True, False])
+def test_nothing_is_left_of_values_that_are_counted(hardened, kind, folder):
+    """While the histogram is released every second."""
+    program = HARDENED if hardened else PLAIN
+    left = left_by_pipe(program, numbers(), kind, folder, 20, VALUES)
+    assert left == NOTHING if hardened else sum(left) > 100
 
 
 @pytest.mark.slow

@@ -321,8 +321,8 @@ BAD = [
     (stat("distnct"), 5, IN_STAT + "name: there is no statistic of that name: did you mean dis"),
     (stat("median"), 5, IN_STAT + "name: there is no statistic of that name: there are distinct, "
      "density, incidence, cropped-sum, threshold, heavy-hitters, moment, "
-     "inner-product, running-count, running-distinct, running-cropped-sum and "
-     "running-heavy-hitters"),
+     "inner-product, running-count, running-distinct, running-cropped-sum, "
+     "running-heavy-hitters and histogram"),
     (stream(stat="name = 5\n"), 5, IN_STAT + "name: there is no statistic of that name: there are"),
     (stream(stat='name = ["distinct"]\n'), 5, IN_STAT + "name: there is no statistic of that name"),
     (stat("cropped-sum", "tua = 9"), 6, IN_STAT + "cropped-sum has no tua: did you mean tau?"),

@@ -66,7 +66,17 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
     "zone",
-    *("ignore_others", "nulls", "identity", "recipient", "shards", "user", "intrusions", "moves"),
+    *(
+        "ignore_others",
+        "nulls",
+        "identity",
+        "recipient",
+        "shards",
+        "user",
+        "value",
+        "intrusions",
+        "moves",
+    ),
     *("format", "groups", "delimiter", "comment", "pattern", "listen"),
 ]
 """Arguments that have their own option; sizes are written with `=` everywhere."""

@@ -31,6 +31,7 @@ from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
     check_needed,
+    first_column,
     make_counting,
     numbered,
     steps_of,
@@ -67,6 +68,12 @@ def run(
     user: Annotated[
         str | None,
         _read(metavar="COL", help="The column of user ids; not needed where events are counted."),
+    ] = None,
+    value: Annotated[
+        str | None,
+        _read(
+            metavar="COL", help="The column of numbers, where events are counted by their value."
+        ),
     ] = None,
     stat: Annotated[
         list[str] | None,
@@ -206,8 +213,7 @@ def run(
     """Count the users of files, or of standard input as it arrives."""
     check_output()
     contribution = ContributionFile.read(contribute, recipient, key)
-    named = [] if user is None else ["--user", user]
-    words = [*file, *named, "--epsilon", epsilon]
+    words = _words(file, user, value, epsilon)
     specifications = _specified(stat or [], words, deltas=delta is not None)
     covered = _covered(specifications, releases, every, window)
     schedule = Schedule(covered, every, window, windows, zone, _threshold(moves))
@@ -230,9 +236,10 @@ def run(
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
         publisher = _publisher(make, contribution, schedule, level, demonstration)
-    _check_counting(publisher.counting(), level, user=user, delta=delta, side=side)
+    _check_counting(publisher.counting(), level, user=user, value=value, delta=delta, side=side)
     addresses = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
-    columns = _columns(publisher.counting(), user, delta, by, side, addresses)
+    first = first_column(user, value, integers=numbered(publisher.counting()), address=addresses)
+    columns = _columns(first, delta, by, side)
     show = _shows(publisher, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
@@ -246,12 +253,23 @@ def run(
     raise typer.Exit(int(lost))
 
 
-def _check_counting(
-    counting: Counting, confidence: float, *, user: str | None, delta: str | None, side: str | None
-) -> None:
-    """Check that answers can be released, and that the columns that they need are read."""
+def _words(file: Sequence[str], user: str | None, value: str | None, epsilon: str) -> list[str]:
+    """Return the words that an example command repeats."""
+    given = {"--user": user, "--value": value, "--epsilon": epsilon}
+    options = [part for option, word in given.items() if word for part in (option, word)]
+    return [*file, *options]
+
+
+def _check_counting(counting: Counting, confidence: float, **columns: str | None) -> None:
+    """Check that answers can be released, and that the columns that they need are read.
+
+    Args:
+        counting: the statistics.
+        confidence: of the intervals.
+        columns: the names that `check_needed` takes.
+    """
     counting.internals.releasing.check_release(confidence=confidence)
-    check_needed(counting, user=user, delta=delta, side=side)
+    check_needed(counting, **columns)
     _caution(counting)
 
 
@@ -280,17 +298,10 @@ def _check_shows(
         raise PlanError(message)
 
 
-def _columns(
-    counting: Counting,
-    user: str | None,
-    delta: str | None,
-    by: str | None,
-    side: str | None,
-    addresses: Prefixes | None,
-) -> Columns:
+def _columns(first: Column | None, delta: str | None, by: str | None, side: str | None) -> Columns:
     """Return the columns that are read from each row."""
     return Columns(
-        None if user is None else Column(user, integers=numbered(counting), address=addresses),
+        first,
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
         None if side is None else Column(side),

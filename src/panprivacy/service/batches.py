@@ -188,7 +188,7 @@ class Reception:
         rows = 0
         for batch in batches:
             kind, whole = batch.schema.types[0], self._ids is IdKind.integers
-            named = self.columns.user is not None
+            named = self.columns.user is not None and not self.columns.holds_values
             # a text among numbers is a mistake of the sender
             if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
                 wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self._ids}")'

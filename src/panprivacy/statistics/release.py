@@ -71,7 +71,7 @@ class Name(NamedTuple):
 
 def _written(number: float) -> str:
     """Return a number of a question, without digits after the point where it is whole."""
-    return f"{number:.0f}" if float(number).is_integer() else repr(number)
+    return str(number) if isinstance(number, int) else f"{number:.12g}"
 
 
 _UNNAMED = Name("", "")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from panprivacy.errors import PlanError
+from panprivacy.intake.sources import Column, Prefixes
 from panprivacy.statistics.abilities import Sided
 from panprivacy.statistics.composites.grouped import Grouped
 from panprivacy.statistics.composites.moving import ChangeTriggered
@@ -170,17 +171,31 @@ def numbered(counting: Counting) -> bool:
 
 
 def check_needed(
-    counting: Counting, *, user: str | None, delta: str | None, side: str | None
+    counting: Counting,
+    *,
+    user: str | None,
+    value: str | None,
+    delta: str | None,
+    side: str | None,
 ) -> None:
     """Check that each required column has a name.
 
     Raises:
-        PlanError: there is no column of the users, of arrivals and departures, or of the two
-            streams.
+        PlanError: there is no column of the users, of the values, of arrivals and departures, or of
+            the two streams; or there are users and values.
     """
+    plans = [one.plan for one in counting.statistics.values()]
+    if value is not None and not any(plan.reads_values for plan in plans):
+        message = "value= is for what counts events by their value, such as histogram: leave it out"
+        raise PlanError(message)
+    if value is not None and (user is not None or any(plan.reads_ids for plan in plans)):
+        message = "a stream has users or values: count what reads user= in a program of its own"
+        raise PlanError(message)
     for label, one in counting.statistics.items():
         sides, missing = one.plan.sides if isinstance(one.plan, Sided) else None, ""
-        if one.plan.reads_ids and user is None:
+        if one.plan.reads_values and value is None:
+            missing = "value=: the column of numbers that says what is counted of an event"
+        elif one.plan.reads_ids and user is None:
             missing = "user=: the column that says whose an event is"
         elif one.plan.needs_deltas and delta is None:
             missing = "delta=: the column that says who comes and who leaves"
@@ -190,6 +205,22 @@ def check_needed(
         if missing:
             message = f"{label} needs {missing}"
             raise PlanError(message)
+
+
+def first_column(
+    user: str | None, value: str | None, *, integers: bool, address: Prefixes | None
+) -> Column | None:
+    """Return the column of the users, or that of the values in their place; None if there is none.
+
+    Args:
+        user: the name of the column of the users.
+        value: the name of the column of the values.
+        integers: whether ids are whole numbers.
+        address: what of an address counts, if ids are addresses.
+    """
+    if value is not None:
+        return Column(value, numbers=True)
+    return None if user is None else Column(user, integers=integers, address=address)
 
 
 def steps_of(specifications: Sequence[Specification]) -> int | None:

@@ -45,7 +45,8 @@ class Columns:
     """Columns that are read of each row.
 
     Args:
-        user: the user id; None if only events are counted.
+        user: the user id, or the value of an event if its column holds numbers; None if only
+            events are counted.
         delta: the change of the user's state; None for 1.
         group: the group of the event; None if there are no groups.
         side: the stream of the event, of two; None if there is one.
@@ -60,6 +61,11 @@ class Columns:
         """Return the columns that exist, in order."""
         each = self.user, self.delta, self.group, self.side
         return [one for one in each if one is not None]
+
+    @property
+    def holds_values(self) -> bool:
+        """Whether the first column holds the value of each event, in place of its user."""
+        return self.user is not None and self.user.numbers
 
     @cached_property
     def body_reader(self) -> BodyReader:
@@ -159,7 +165,8 @@ class Intake:
         named = self.columns.user is not None
         if named and batch.column(0).null_count:
             if self.nulls is Nulls.error:
-                message = "the user id is null: leave such rows out, or have nulls= skip them"
+                what = "value" if self.columns.holds_values else "user id"
+                message = f"the {what} is null: leave such rows out, or have nulls= skip them"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
             batch = with_users(batch)
         users, groups, sides = batch.column(0), None, None

@@ -61,12 +61,15 @@ class Column:
         name: the name as spelled in the file.
         integers: text here must be whole numbers, and is read as int64. Parquet and Arrow files
             have their own types, and are not converted.
+        numbers: text here must be numbers, with digits after the point or not, and is read as
+            float64; so are whole numbers. The same holds for Parquet and Arrow files.
         address: text here must be IP addresses, and is read as numbers of 16 bytes, truncated to
             these numbers of leading bits.
     """
 
     name: str
     integers: bool = False
+    numbers: bool = False
     address: Prefixes | None = None
 
 
@@ -114,6 +117,11 @@ def check_columns(
             message = f"there are several columns {shown}: rename all but one"
             raise StartError(message)
     return found
+
+
+def not_numbers(name: str) -> InputError:
+    """Return the error for a column that contains something other than numbers."""
+    return InputError(f"column {show(name)} must hold numbers", row=1)
 
 
 def not_integers(name: str) -> InputError:

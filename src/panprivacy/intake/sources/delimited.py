@@ -26,6 +26,7 @@ from panprivacy.intake.sources.columns import (
     StartError,
     check_columns,
     not_integers,
+    not_numbers,
     show_all,
 )
 from panprivacy.intake.sources.reader import Feed
@@ -52,7 +53,7 @@ _SURE = {
 _USUAL = {"id", "user", "visitor", "uuid", "email", "ip", "url", "page", "time", "date", *_SURE}
 """Usual names of columns, which are not usual as values."""
 _WRONG_WIDTH = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
-_NOT_INT64 = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to int64")
+_NO_NUMBER = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (int64|double)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +376,7 @@ def _parse(
     block: bytes, *, names: list[str], columns: Sequence[Column], dialect: Dialect
 ) -> pa.Table:
     """Parse one block of complete records into a table of the wanted columns."""
-    kinds = {column.name: pa.int64() if column.integers else pa.binary() for column in columns}
+    kinds = {column.name: _kind_of(column) for column in columns}
     block = _without_comments(block, dialect)
     if not block:
         return pa.schema(list(kinds.items())).empty_table()
@@ -406,12 +407,20 @@ def _parse(
     return check_utf8(table)
 
 
+def _kind_of(column: Column) -> pa.DataType:
+    """Return the type as which a column is read."""
+    if column.numbers:
+        return pa.float64()
+    return pa.int64() if column.integers else pa.binary()
+
+
 def _explain(message: str, names: Sequence[str]) -> InputError:
     """Return pyarrow's finding as an error, without the line that it quotes."""
     if found := _WRONG_WIDTH.match(message):
         row, expected, got = map(int, found.groups())
         return InputError(f"the header has {expected:,} fields, and this row {got:,}", row=row)
-    if found := _NOT_INT64.match(message):
-        column, row = map(int, found.groups())
-        return not_integers(names[column]).after(row - 1)
+    if found := _NO_NUMBER.match(message):
+        column, row = map(int, found.groups()[:2])
+        wrong = not_integers if found[3] == "int64" else not_numbers
+        return wrong(names[column]).after(row - 1)
     return InputError("this cannot be parsed as CSV")

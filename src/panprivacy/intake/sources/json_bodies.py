@@ -20,7 +20,7 @@ from panprivacy.errors import InputError
 from panprivacy.ground.kernels import kernel, read_only
 from panprivacy.intake.sources.columns import Column, show
 from panprivacy.intake.sources.json_values import column_of, events_of, parse_json
-from panprivacy.intake.sources.ndjson import ID_TYPES, has_field
+from panprivacy.intake.sources.ndjson import ID_TYPES, has_field, known_type
 from panprivacy.intake.sources.reader import BATCH_ROWS
 from panprivacy.intake.sources.text import BYTE_ORDER_MARK, RECORD_BYTES, check_utf8
 
@@ -181,7 +181,8 @@ def _row_shapes(column: Column) -> list[_Shape]:
 
 
 def _kinds(column: Column) -> Sequence[pa.DataType]:
-    return [pa.int64()] if column.integers else ID_TYPES
+    known = known_type(column)
+    return ID_TYPES if known is None else [known]
 
 
 def _only_chunk(found: pa.ChunkedArray) -> pa.Array:
@@ -213,7 +214,7 @@ def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Ar
             return found
         if not has_field(text, column.name):
             return None
-        return found if column.integers else pa.nulls(len(found))
+        return pa.nulls(len(found)) if known_type(column) is None else found
     return None
 
 

@@ -11,17 +11,22 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.intake.sources.columns import Column, not_integers, show
+from panprivacy.intake.sources.columns import Column, not_integers, not_numbers, show
 
 _SPACE = b" \t\r\n"
 _COMMA_AT_END = re.compile(r",\s*\Z")
 _MOST_DIGITS = 20
 _SIGNED, _UNSIGNED = range(-(1 << 63), 1 << 63), range(-(1 << 63), 1 << 64)
+
+
+JsonValue = int | float | bytes | None
+"""A checked value of a column: a float where numbers are wanted, else none."""
 
 
 class ObjectFields(list[tuple[str, Any]]):
@@ -96,7 +101,7 @@ def _object(line: bytes) -> ObjectFields:
     raise InputError(message)
 
 
-def field(fields: ObjectFields, column: Column) -> int | bytes | None:
+def field(fields: ObjectFields, column: Column) -> JsonValue:
     """Return the value of a field, or of a nested field: `a.b` if there is no field of that name.
 
     Raises:
@@ -122,7 +127,7 @@ def named(fields: ObjectFields, name: str) -> Any:
     return named(inner, child) if isinstance(inner, ObjectFields) else None
 
 
-def checked(value: Any, column: Column) -> int | bytes | None:
+def checked(value: Any, column: Column) -> JsonValue:
     """Return a valid value for the column, a string as its UTF-8 bytes.
 
     Raises:
@@ -130,6 +135,8 @@ def checked(value: Any, column: Column) -> int | bytes | None:
     """
     if value is None:
         return None
+    if column.numbers:
+        return _number(value, column)
     if isinstance(value, int) and not isinstance(value, bool):
         if value in (_SIGNED if column.integers else _UNSIGNED):
             return value
@@ -145,6 +152,14 @@ def checked(value: Any, column: Column) -> int | bytes | None:
     raise InputError(message + "ids must be strings or whole numbers of at most 64 bits")
 
 
+def _number(value: Any, column: Column) -> float:
+    """Return a number, or a text of one."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with suppress(ValueError):
+            return float(value)
+    raise InputError(not_numbers(column.name).reason)
+
+
 def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
@@ -153,9 +168,11 @@ def _word(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a fraction, or a number beyond 64 bits"
 
 
-def array_of(values: Iterable[int | bytes | None], column: Column) -> pa.Array:
+def array_of(values: Iterable[JsonValue], column: Column) -> pa.Array:
     """Return a column of checked values; if there are strings, numbers become strings."""
     known = list(values)
+    if column.numbers:
+        return pa.array(known, pa.float64())
     kinds = {type(value) for value in known} - {type(None)}
     if bytes in kinds or column.address:
         texts = [b"%d" % value if isinstance(value, int) else value for value in known]

@@ -101,9 +101,15 @@ class _Parser:
 def column_types(columns: Sequence[Column]) -> Types:
     """Return the types of columns before their first value; null if the values decide."""
     return {
-        one.name: pa.int64() if one.integers else pa.binary() if one.address else pa.null()
-        for one in columns
+        one.name: pa.binary() if one.address else known_type(one) or pa.null() for one in columns
     }
+
+
+def known_type(column: Column) -> pa.DataType | None:
+    """Return the type of a column of numbers; None if it holds ids, whose type their text says."""
+    if column.numbers:
+        return pa.float64()
+    return pa.int64() if column.integers else None
 
 
 def _read(block: bytes, types: Types) -> pa.Table:

@@ -49,12 +49,16 @@ _store_word = instruction("store_word")
 def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) -> pa.Table | None:
     """Return the wanted columns of complete lines; None if there are none, or one is not plain.
 
+    It reads no fractions: where a type is another one than these, no line is plain.
+
     Args:
         block: lines; it ends in a newline.
         types: by name int64; binary for texts, and numbers as texts; null for texts or numbers,
             according to the first value.
     """
     text, width = np.frombuffer(block, np.uint8), len(types)
+    if any(kind not in _KINDS for kind in types.values()):
+        return None
     if len(block) > _MOST_BYTES or not block.endswith(b"\n"):
         return None
     rows = np.count_nonzero(text == ord("\n"))

@@ -213,7 +213,8 @@ def _check_stat(place: KeyPath, table: _TomlTable) -> None:
         raise ConfigError(place, _NO_TABLES.format(tables, json.dumps(name)), "stat")
     records = [one for kind in kinds().values() for one in (kind.entry.sizes, kind.entry.query)]
     for key in table:
-        if any(key in record.fields() for record in records):
+        own = key in StreamConfig.__struct_fields__  # such as per_user, which both have
+        if not own and any(key in record.fields() for record in records):
             message = f"{key} belongs to a statistic: say it in its table [[{tables}]]"
             raise ConfigError(place, message, key)
 

@@ -20,6 +20,7 @@ from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
     check_needed,
+    first_column,
     make_counting,
     numbered,
 )
@@ -114,6 +115,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         intrusions: how many announced intrusions into a window epsilon covers.
         confidence: of the intervals.
         user: column of the user ids; None for "user", or for none where only events are counted.
+        value: column of the values, where events are counted by them; None for "value".
         ids: what they are.
         prefix: how much of an address counts.
         nulls: what to do with a row without a user id.
@@ -140,6 +142,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     intrusions: int = 0
     confidence: float = 0.95
     user: str | None = None
+    value: str | None = None
     ids: IdKind = IdKind.text
     prefix: str | None = None
     nulls: Nulls = Nulls.error
@@ -170,7 +173,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         user = self.user or ("user" if reads_ids else None)
         prefixes, integers = self._prefixes(), self.ids is IdKind.integers
         return Columns(
-            None if user is None else Column(user, integers=integers, address=prefixes),
+            first_column(user, self._value(counting), integers=integers, address=prefixes),
             None if self.delta is None else Column(self.delta, integers=True),
             None if self.by is None else Column(self.by),
             None if self.side is None else Column(self.side),
@@ -306,7 +309,10 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def _check_columns(self, counting: Counting) -> None:
         """Check that the statistics can be counted from the columns."""
         try:
-            check_needed(counting, user=self.user or "user", delta=self.delta, side=self.side)
+            value = self._value(counting)
+            user = self.user if value else self.user or "user"
+            others = {"delta": self.delta, "side": self.side}
+            check_needed(counting, user=user, value=value, **others)
         except PlanError as error:
             raise ConfigError((), str(error), "stat") from None
         if self.prefix is not None and self.ids is not IdKind.addresses:
@@ -315,6 +321,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if numbered(counting) and self.ids is not IdKind.integers:
             message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
             raise PlanError(message)
+
+    def _value(self, counting: Counting) -> str | None:
+        """Return the name of the column of values; None if nothing reads it."""
+        reads = any(one.plan.reads_values for one in counting.statistics.values())
+        return self.value or ("value" if reads else None)
 
     def _prefixes(self) -> Prefixes | None:
         """Return the prefix lengths of addresses; None if ids are no addresses."""

@@ -98,6 +98,7 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
 
 # What is read of each event.
 #user = "user"  # the column of user ids; left out where only events are counted, none is read
+#value = "value"  # the column of numbers, in place of users, where a histogram counts events
 #ids = "text"  # or "integers", or "addresses": IP addresses, however they are written
 #prefix = "24:56"  # of addresses: count prefixes of so many bits of IPv4:IPv6
 #nulls = "error"  # an event without a user id; "skip" leaves it out

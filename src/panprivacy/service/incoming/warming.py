@@ -35,7 +35,7 @@ def warm_up(config: StreamConfig) -> None:
 
 def _samples(columns: Sequence[Column], config: StreamConfig) -> Iterator[tuple[str, bytes]]:
     """Yield one row in each format, of the first group."""
-    row = {one.name: 1 if one.integers else "::1" for one in columns}
+    row = {one.name: 1 if one.integers or one.numbers else "::1" for one in columns}
     if config.by is not None and config.groups:
         row[config.by] = config.groups[0]
     line = json.dumps(row).encode()

@@ -16,7 +16,7 @@ from panprivacy.service.outgoing.exports import Piece
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.web import paged
-from panprivacy.service.web.paged import PagedAnswers, one_page
+from panprivacy.service.web.paged import PagedAnswers, single_page
 from tests.service.asking import client_in, publish
 from tests.service.test_protocol import Served, get, received
 
@@ -71,15 +71,15 @@ def test_what_finds_no_room_is_told_to_come_again_before_anything_is_made():
             made.append(1)
             return b"a"
 
-        held = [await answers.answer(SLOW, one_page(body), {}) for _ in range(2)]
+        held = [await answers.answer(SLOW, single_page(body), {}) for _ in range(2)]
         for _ in range(3):
             with pytest.raises(Problem, match="come again") as error:
-                await answers.answer(SLOW, one_page(body), {})
+                await answers.answer(SLOW, single_page(body), {})
             assert (error.value.status, error.value.headers) == (429, {"Retry-After": "1"})
         assert len(made) == 2
-        await sent(await answers.answer(OTHER, one_page(body), {}), Reader())  # there is room
+        await sent(await answers.answer(OTHER, single_page(body), {}), Reader())  # there is room
         await sent(held[0], Reader())
-        await answers.answer(SLOW, one_page(body), {})
+        await answers.answer(SLOW, single_page(body), {})
 
     asyncio.run(run())
 
@@ -91,11 +91,11 @@ def test_a_long_piece_holds_more_room():
         async def body():
             return bytes(4 << 20)
 
-        held = await answers.answer(SLOW, one_page(body), {})
+        held = await answers.answer(SLOW, single_page(body), {})
         with pytest.raises(Problem):
-            await answers.answer(SLOW, one_page(body), {})
+            await answers.answer(SLOW, single_page(body), {})
         await sent(held, Reader())
-        await answers.answer(SLOW, one_page(body), {})
+        await answers.answer(SLOW, single_page(body), {})
 
     asyncio.run(run())
 

@@ -36,9 +36,9 @@ def test_bits_have_sums_and_no_cells_to_add_up():
 
 def test_sums_are_added_up_or_leave_side_by_side():
     each = [np.array([1, 2]), np.array([3, 4])]
-    assert moment().aggregation.joined(each).tolist() == [4, 6]
+    assert moment().aggregation.combine_sums(each).tolist() == [4, 6]
     distinct = pp.DistinctCount(expected=(1_000, 100_000), epsilon=1).plan
-    assert distinct.aggregation.joined(each).tolist() == [1, 2, 3, 4]
+    assert distinct.aggregation.combine_sums(each).tolist() == [1, 2, 3, 4]
 
 
 def test_whether_a_histogram_is_separate_depends_on_who_has_a_cell():

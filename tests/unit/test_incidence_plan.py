@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.plan import least_error
+from panprivacy.statistics.plan import smallest_error
 from panprivacy.statistics.useful import check_useful
 from panprivacy.testing import SeededCoins
 from tests.unit.test_incidence_statistic import fewest_users, releases_lost
@@ -47,6 +47,6 @@ def test_a_plan_near_pi_is_hardly_ever_lost(bound, load):
 
 def test_a_bad_plan_says_how_bad_it_is():
     bad = pp.DistinctCount(epsilon="0.2", expected=(10, 30), memory=256, deletions=True, bound=3)
-    found = f"{least_error(bad.plan):.2g} times the number of users"
+    found = f"{smallest_error(bad.plan):.2g} times the number of users"
     with pytest.raises(pp.PlanError, match=found):
         Context().run(check_useful, bad.internals.memory.sizes, bad.plan.request)

@@ -11,7 +11,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.intake.programs.counting import make_counting
 from panprivacy.statistics.catalogue import kind_of
-from panprivacy.statistics.plan import least_error
+from panprivacy.statistics.plan import smallest_error
 from panprivacy.statistics.specification import Specification
 from panprivacy.statistics.useful import check_useful
 from panprivacy.tables.planning.request import (
@@ -233,7 +233,7 @@ def test_noise_begins_where_the_limits_say(statistic):
             useful = middle
         except pp.PlanError:
             noise = middle
-    errors = [least_error(sizes.plan(Request(epsilon))) for epsilon in (noise, useful)]
+    errors = [smallest_error(sizes.plan(Request(epsilon))) for epsilon in (noise, useful)]
     assert errors[1] < planned.limits[0] <= errors[0]
 
 

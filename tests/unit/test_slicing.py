@@ -56,18 +56,18 @@ def test_without_a_slice_it_is_the_table():
 def test_one_cell_cannot_be_divided_so_each_shard_has_one():
     plan = moment(1)
     assert [plan.slicing.share(one) for one in EACH] == [1, 1, 1]
-    assert plan.slicing.joined([np.array([3]), np.array([4]), np.array([5])]).tolist() == [12]
+    assert plan.slicing.combine_sums([np.array([3]), np.array([4]), np.array([5])]).tolist() == [12]
     assert plan.slicing.reading(None, 0, SHARDS).tables == SHARDS
 
 
 def test_sums_of_slices_are_added_up_and_cells_stand_side_by_side_in_each_run():
     each = [np.array([1, 2]), np.array([3, 4])]
-    assert density().slicing.joined(each).tolist() == [4, 6]
-    assert moment(2, clip=0).slicing.joined(each).tolist() == [1, 2, 3, 4]
+    assert density().slicing.combine_sums(each).tolist() == [4, 6]
+    assert moment(2, clip=0).slicing.combine_sums(each).tolist() == [1, 2, 3, 4]
     paired = pp.InnerProduct(
         left="a", right="b", bound=3, expected=(100_000, 1_000_000), epsilon=9, clip=0
     ).plan
-    assert paired.slicing.joined(each).tolist() == [1, 3, 2, 4]
+    assert paired.slicing.combine_sums(each).tolist() == [1, 3, 2, 4]
 
 
 def test_a_slice_contributes_its_cells_or_all_sums():

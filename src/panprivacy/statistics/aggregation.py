@@ -77,7 +77,7 @@ class Aggregation:
         read = self.of_sums if form == "sums" else self.of_cells
         return read(query, epoch, tables)
 
-    def joined(self, each: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def combine_sums(self, each: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the sums of all tables: added up, or side by side."""
         return np.concatenate(each) if self.separate else added(each)
 

@@ -132,7 +132,7 @@ class Merger:
     def guarantee(self) -> Guarantee:
         """Privacy guarantee of each user of one shard."""
         each = self._distinct_parts
-        further = PrivacyLoss.total(one.further_loss for one in each)
+        further = PrivacyLoss.total(one.additional_loss for one in each)
         promise = Guarantee.of_all(one.guarantee for one in each)
         cost = format_rounded_up(further.epsilon)
         return promise.contributed("a contribution is the look at its shard").on_condition(
@@ -146,7 +146,7 @@ class Merger:
         found = {}
         for one in self._merged:
             first = one.parts[0]
-            alike = next(ungrouped) if one.told.group is None else repr(one.told.asked)
+            alike = next(ungrouped) if one.summary.group is None else repr(one.summary.asked)
             found[one.label, first.header.front, alike] = one
         return list(found.values())
 
@@ -161,7 +161,7 @@ class Merger:
 
     def release(self, confidence: float, coins: Coins) -> Any:
         """Return the answer, once; see `merge`."""
-        if len(self._merged) > 1 or self._merged[0].told.label:
+        if len(self._merged) > 1 or self._merged[0].summary.label:
             return self.answers(confidence, coins)
         self._take_once()
         return self._merged[0].released(confidence, coins)
@@ -228,7 +228,7 @@ class _Merged:
         if any(len(part.body) != self._size(part) for part in self.parts):
             message = "a contribution is damaged: it is not as long as its design says"
             raise InputError(message)
-        if self.told.form == "cells":
+        if self.summary.form == "cells":
             keys = {part.body[: plan.key_bytes] for part in self.parts}
             if len(keys) > 1:
                 message = (
@@ -240,7 +240,7 @@ class _Merged:
     def _size(self, part: ContributionPart) -> int:
         """Return the number of bytes of a contribution of this design."""
         plan = self.described.plan
-        if self.told.form == "cells":
+        if self.summary.form == "cells":
             return plan.key_bytes + plan.table.nbytes
         slice_ = self.described.slice_
         if slice_ is None:
@@ -249,26 +249,26 @@ class _Merged:
         return 8 * plan.slicing.size(own, self.reading)
 
     @property
-    def told(self) -> ContributionSummary:
+    def summary(self) -> ContributionSummary:
         """Description in the contributions."""
         return self.parts[0].told
 
     @property
     def label(self) -> str:
         """Label of the statistic."""
-        return self.told.label or self.described.name
+        return self.summary.label or self.described.name
 
     @property
     def guarantee(self) -> Guarantee:
         """The privacy guarantee of one shard. A user may appear in up to `per_user` groups."""
-        promise, groups = self.described.guarantee, self.told.per_user
+        promise, groups = self.described.guarantee, self.summary.per_user
         return promise if groups is None else promise.in_groups(groups)
 
     @property
-    def further_loss(self) -> PrivacyLoss:
+    def additional_loss(self) -> PrivacyLoss:
         """The loss of a user of one more shard there, at most."""
-        further = PrivacyLoss(self.described.plan.aggregation.additional_loss(self.told.form))
-        return further.times(self.told.per_user or 1)
+        further = PrivacyLoss(self.described.plan.aggregation.additional_loss(self.summary.form))
+        return further.times(self.summary.per_user or 1)
 
     @property
     def remark(self) -> str:
@@ -276,8 +276,8 @@ class _Merged:
         epoch, tables = self.parts[0].header.intrusions, len(self.parts)
         if self.described.slice_ is not None:
             return f"{self.label}: {tables} slices of one table are read as that table"
-        times = self.described.plan.aggregation.error(self.told.form, epoch, tables)
-        how = "added up cell by cell" if self.told.form == "cells" else "of different users"
+        times = self.described.plan.aggregation.error(self.summary.form, epoch, tables)
+        how = "added up cell by cell" if self.summary.form == "cells" else "of different users"
         return (
             f"{self.label}: {tables} tables {how} err about {times:.2g} times as much as one table "
             "of all users"
@@ -288,21 +288,21 @@ class _Merged:
         sums = self._sums()
         counts = noised_sums(sums, self.reading.scales, coins)
         wipe(sums)
-        return self.reading.answer(counts, confidence).under(self.label, self.told.group)
+        return self.reading.answer(counts, confidence).under(self.label, self.summary.group)
 
     @property
     def lost(self) -> Answer:
         """Placeholder for an answer that is lost."""
-        return Lost(self.described.plan.names(self.query)).under(self.label, self.told.group)
+        return Lost(self.described.plan.names(self.query)).under(self.label, self.summary.group)
 
     def _sums(self) -> NDArray[np.int64]:
         """Return the sums of all shards: added up, or side by side."""
-        if self.told.form == "cells":
+        if self.summary.form == "cells":
             return self._sums_of_cells()
         each = [np.frombuffer(part.body, np.int64) for part in self.parts]
         plan = self.described.plan
         together = plan.aggregation if self.described.slice_ is None else plan.slicing
-        return together.joined(each)
+        return together.combine_sums(each)
 
     def _sums_of_cells(self) -> NDArray[np.int64]:
         """Return the sums of the added tables: their noise and their users' updates add up."""

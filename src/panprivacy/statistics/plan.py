@@ -268,7 +268,7 @@ def with_release(planned: P, release: Fraction, moved: float = 1) -> P:
     return with_fields(planned, split=planned.split.at(release, moved))
 
 
-def least_error(planned: Plan) -> float:
+def smallest_error(planned: Plan) -> float:
     """Return the relative error of a plan; of one for a range, that of its best end or middle."""
     return min(planned.relative_error(truth) for truth in planned.error_points or (None,))
 

@@ -90,7 +90,7 @@ class Slicing:
         """Return the number of sums that a slice contributes."""
         return self.share(slice_) if self.publishes_cells else reading.size
 
-    def joined(self, each: Sequence[Sums]) -> Sums:
+    def combine_sums(self, each: Sequence[Sums]) -> Sums:
         """Return the sums of the table, from those of all slices in order."""
         if not self.publishes_cells:
             return added(each)

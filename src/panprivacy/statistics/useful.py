@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from panprivacy.errors import NoiseError, noise_allowed
 from panprivacy.statistics.alternatives import Alternatives, Target
-from panprivacy.statistics.plan import least_error
+from panprivacy.statistics.plan import smallest_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.tables.planning.request import Request
 
@@ -53,8 +53,8 @@ def check_useful(sizes: Sizes, request: Request) -> None:
     _, good = planned.limits
     parts = (_total.get() or request.epsilon) / request.epsilon
 
-    target = Target(least_error, math.nextafter(good, 0), "least")
-    error = least_error(planned)
+    target = Target(smallest_error, math.nextafter(good, 0), "least")
+    error = smallest_error(planned)
     message = (
         f"this plan gives a standard deviation of at least {error:.2g} times {planned.measure}: "
         "the answer would be noise; "
@@ -72,4 +72,4 @@ def check_useful(sizes: Sizes, request: Request) -> None:
 def _useful(sizes: Sizes, request: Request) -> bool:
     """Whether some answer of the plan errs by less than the limit."""
     planned = sizes.planned(request)
-    return least_error(planned) < planned.limits[0]
+    return smallest_error(planned) < planned.limits[0]

@@ -153,13 +153,13 @@ def _search(edges: Edges) -> tuple[Floats, NDArray[np.int64], float, int]:
     if inner[0] > 0:
         bits = inner.view(np.int64) - inner[:1].view(np.int64)
         bits_of_cell = max(int(bits[-1]).bit_length() - size.bit_length() + 1, 0)
-        if _most_in_one(bits >> bits_of_cell) < _most_in_one(cells):
+        if _largest_count(bits >> bits_of_cell) < _largest_count(cells):
             scale, shift, cells = 0.0, bits_of_cell, bits >> bits_of_cell
     before = np.searchsorted(cells, np.arange(int(cells[-1]) + 1), "left").astype(np.int64)
     return np.append(inner, math.nan), before, scale, shift
 
 
-def _most_in_one(cells: NDArray[np.int64]) -> int:
+def _largest_count(cells: NDArray[np.int64]) -> int:
     """Return the largest number of edges that are in one cell."""
     return int(np.unique(cells, return_counts=True)[1].max())
 

@@ -31,7 +31,7 @@ from panprivacy.service.served import Served
 from panprivacy.service.web.asked import HttpRequest
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
-from panprivacy.service.web.paged import PagedAnswers, one_page
+from panprivacy.service.web.paged import PagedAnswers, single_page
 
 _MOST_ROWS = 100_000
 _UPDATES = re.compile("/v1/streams/(?P<name>[^/]+)/updates")
@@ -152,7 +152,7 @@ class Api:
         token = self._allow(asked, Role.read)
         self._check_restored()
         headers = {"Content-Type": "application/json"}
-        return await self._answers.answer(Sender(token, ""), one_page(self._described), headers)
+        return await self._answers.answer(Sender(token, ""), single_page(self._described), headers)
 
     async def _described(self) -> bytes:
         """Return the descriptions of all streams."""
@@ -163,7 +163,7 @@ class Api:
         token = self._allow(asked, Role.read)
         kind = preferred(asked.accepted(), FORMATS) or "text/plain"
         headers = {"Content-Type": FORMATS[kind][1], "Vary": "Accept"}
-        pieces = one_page(self._metrics[kind].get)
+        pieces = single_page(self._metrics[kind].get)
         return await self._answers.answer(Sender(token, ""), pieces, headers)
 
     async def _exposed(self, kind: str) -> bytes:

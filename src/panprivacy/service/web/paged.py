@@ -170,6 +170,6 @@ class _PagedResponse(Response):
                 self._held.resize(len(piece.data))
 
 
-async def one_page(made: Callable[[], Awaitable[bytes]]) -> AsyncGenerator[Piece, None]:
+async def single_page(made: Callable[[], Awaitable[bytes]]) -> AsyncGenerator[Piece, None]:
     """Yield an answer of one piece."""
     yield Piece(await made(), is_last=True)

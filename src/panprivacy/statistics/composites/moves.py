@@ -187,7 +187,7 @@ class MovingReleasing(JoinedReleasing[str, Statistic[Any, Any]]):
         """
         plan = self.members.first.plan
         read = self.members.comparisons.plan, plan, plan.at(_SILENT)
-        least = [least_deviation(one) for one in read]
+        least = [smallest_deviation(one) for one in read]
         return math.sqrt(max(least[0] ** 2 + least[1] ** 2 - 2 * least[2] ** 2, 0))
 
     def check_threshold(self) -> None:
@@ -226,7 +226,7 @@ class MovingInternals(JoinedInternals[str, Statistic[Any, Any]]):
         )
 
 
-def least_deviation(plan: Plan) -> float:
+def smallest_deviation(plan: Plan) -> float:
     """The predicted standard deviation where in its range it is least, in the unit of answers."""
     if not plan.error_points:
         return plan.absolute_error()

@@ -16,7 +16,7 @@ from panprivacy.statistics.abilities import Growing
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.notes import BELOW, ROOM
-from panprivacy.statistics.plan import least_error
+from panprivacy.statistics.plan import smallest_error
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
 from panprivacy.tables.cells.difference_sets import DifferenceSet
@@ -118,7 +118,7 @@ def refused(sizes: Sizes, request: Request, what: str) -> PlanError:
     """
     once = sizes.planned(replace(request, intrusions=MOST_ANNOUNCED, budget=None))
     growth = (once.growth if isinstance(once, Growing) else None) or 1
-    error = least_error(once) * growth ** (request.intrusions - MOST_ANNOUNCED)
+    error = smallest_error(once) * growth ** (request.intrusions - MOST_ANNOUNCED)
     message = (
         f"{what} cannot be read after {request.intrusions} announced intrusions: its error would "
         f"be at least about {error:.3g} times {once.measure}; make a fresh one after each"

@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from panprivacy.statistics.running.cropped import RunningCroppedSum
     from panprivacy.statistics.running.distinct import RunningDistinct
     from panprivacy.statistics.running.heavy import RunningHeavyHitters
+    from panprivacy.statistics.sketch.released import SketchRelease
+    from panprivacy.statistics.sketch.sets import Overlap, SketchSet, overlap
+    from panprivacy.statistics.sketch.sketch import Sketch
+    from panprivacy.statistics.sketch.statistic import OverlapSketch
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.tables.cells.law import Law
 
@@ -90,6 +94,8 @@ __all__ = [
     "LostReleaseError",
     "Name",
     "NoiseError",
+    "Overlap",
+    "OverlapSketch",
     "PanPrivacyError",
     "PlanError",
     "PrivacyLoss",
@@ -98,6 +104,9 @@ __all__ = [
     "RunningCroppedSum",
     "RunningDistinct",
     "RunningHeavyHitters",
+    "Sketch",
+    "SketchRelease",
+    "SketchSet",
     "SystemCoins",
     "ThresholdCount",
     "Together",
@@ -106,6 +115,7 @@ __all__ = [
     "Windowed",
     "Windows",
     "merge",
+    "overlap",
     "plan",
 ]
 
@@ -142,6 +152,10 @@ _HOMES = {
     "statistics.running.cropped": ["RunningCroppedSum"],
     "statistics.running.distinct": ["RunningDistinct"],
     "statistics.running.heavy": ["RunningHeavyHitters"],
+    "statistics.sketch.released": ["SketchRelease"],
+    "statistics.sketch.sets": ["Overlap", "SketchSet", "overlap"],
+    "statistics.sketch.sketch": ["Sketch"],
+    "statistics.sketch.statistic": ["OverlapSketch"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.composites.together": ["Together"],
     "statistics.composites.windowed": ["Windowed"],

@@ -122,7 +122,15 @@ class Case:
         """The coins of a release: noise for each count, or one point of a lattice for all."""
         if hasattr(self.plan, "release_weights"):
             return [("categorical", 1)]
+        if self.trial.publishes:  # what each 1 and each 0 is shown as, and the next table
+            return 3 * [("bernoulli", self.plan.table.cells)]
         return [("discrete_laplace", len(counts))]
+
+    def read(self, statistic, counts):
+        """The noised sums that a model reads, of the counts of a release."""
+        if not self.trial.publishes:
+            return counts
+        return statistic.plan.reading(None, 0).counts(counts)
 
     @property
     def tells_users_apart(self) -> bool:

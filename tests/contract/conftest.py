@@ -61,6 +61,12 @@ def paid_case(request):
     return request.param
 
 
+@cases(lambda case: case.pays and not case.trial.publishes)
+def split_case(request):
+    """A statistic whose epsilon can be split by hand."""
+    return request.param
+
+
 @cases(lambda case: case.takes_bytes)
 def bytes_case(request):
     """A statistic whose ids may be byte strings and texts."""

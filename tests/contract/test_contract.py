@@ -19,7 +19,7 @@ from panprivacy.privacy import coins
 from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import float_above
 from panprivacy.statistics.private import memory_of
-from panprivacy.tables.cells.bits import SPARSE, BitCells
+from panprivacy.tables.cells.bits import SPARSE, RedrawnBits
 from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 from tests import refusals
@@ -61,7 +61,7 @@ def test_a_batch_draws_one_coin_a_touched_cell_or_a_row_where_rows_are_few(bits_
     statistic.update(users, deltas)
     touched = len(set(slots[slots >= 0].tolist()))
     cells = statistic.internals.memory.cells
-    few = isinstance(cells, BitCells) and len(users) * SPARSE <= cells.cells
+    few = isinstance(cells, RedrawnBits) and len(users) * SPARSE <= cells.cells
     assert spy.calls == [(bits_case.noise, len(users) if few else touched)]
     assert 0 < touched < len(users)
 
@@ -191,8 +191,8 @@ def test_a_release_too_many_raises_and_changes_nothing(kept_case):
     assert (statistic.ledger.spent, statistic.state(), spy.calls) == (spent, state, calls)
 
 
-def test_a_release_too_many_raises_even_if_the_budget_leaves_something(paid_case):
-    statistic = paid_case.make(budget=pp.Budget("0.2", "0.2"))
+def test_a_release_too_many_raises_even_if_the_budget_leaves_something(split_case):
+    statistic = split_case.make(budget=pp.Budget("0.2", "0.2"))
     statistic.release()
     with pytest.raises(pp.BudgetError, match="releases="):
         statistic.release()
@@ -257,11 +257,12 @@ def test_a_release_says_what_it_is(count_case):
     assert answer.confidence == 0.9
     assert all(type(count) is int for count in answer.counts)
     model = statistic.plan.model(0)
-    estimate = model.estimate(answer.counts)
+    sums = count_case.read(statistic, answer.counts)
+    estimate = model.estimate(sums)
     assert answer.value == min(max(estimate, answer.low), answer.high)
     if statistic.internals.windows.lasting:
         return  # its interval is that of its step
-    assert (estimate, answer.low, answer.high) == model.answer(answer.counts, 0.9)
+    assert (estimate, answer.low, answer.high) == model.answer(sums, 0.9)
 
 
 # State

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from panprivacy.tables.cells.bits import SPARSE, BitCells
+from panprivacy.tables.cells.bits import SPARSE, RedrawnBits
 from panprivacy.testing import SeededCoins
 
 from .doubles import exact_law
@@ -241,7 +241,7 @@ def dense(case, users):
     A coin of each row has the same law, but not the same outcomes.
     """
     cells = case.make().internals.memory.cells
-    times = cells.cells // (SPARSE * len(users)) + 1 if isinstance(cells, BitCells) else 1
+    times = cells.cells // (SPARSE * len(users)) + 1 if isinstance(cells, RedrawnBits) else 1
     return np.tile(users, times)
 
 

@@ -30,6 +30,8 @@ class Trial:
             table only after the same batches.
         covers: the name of the argument that says how many releases there are.
         intrusions: whether an intrusion can be announced to it.
+        publishes: whether a release is its table, so that it takes no budget, and is neither merged
+            nor divided into slices.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Trial:
     rounds: bool = False
     covers: str = "releases"
     intrusions: bool = True
+    publishes: bool = False
 
 
 @dataclass(frozen=True)

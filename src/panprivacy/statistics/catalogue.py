@@ -22,6 +22,7 @@ from panprivacy.statistics.running.count import RunningCount
 from panprivacy.statistics.running.cropped import RunningCroppedSum
 from panprivacy.statistics.running.distinct import RunningDistinct
 from panprivacy.statistics.running.heavy import RunningHeavyHitters
+from panprivacy.statistics.sketch.statistic import OverlapSketch
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 
@@ -30,6 +31,7 @@ StatisticType = type[Statistic[Any, Any]]
 KINDS: list[StatisticType] = [
     DistinctCount,
     Density,
+    OverlapSketch,
     Incidence,
     CroppedSum,
     ThresholdCount,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from panprivacy.ground.hygiene.uncounted import uncounted
 from panprivacy.tables.decoders.intervals import (
     GRID,
     ZOOMS,
@@ -163,7 +164,7 @@ class LevelModel(Measuring):
         return _fill_rates(self.levels, self.cells_per_level, self.decay)
 
 
-@functools.lru_cache(maxsize=1024)
+@uncounted
 def _fill_rates(levels: int, cells_per_level: int, decay: float) -> Floats:
     """Return the decrease of the logarithm of the share of empty cells by each user, by level."""
     rates = _rates_of(levels, cells_per_level, decay)

@@ -94,7 +94,8 @@ class TableReleasing(Releasing, Generic[P]):
         """
         self._refuse_slice()
         self.memory.check_steps()
-        self.memory.account.spend(self.release_epsilon)
+        if cost := self.release_epsilon:
+            self.memory.account.spend(cost)
         counts = self.with_noise(reading)
         self.memory.now.releases += 1
         return counts

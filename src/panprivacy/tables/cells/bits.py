@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -45,8 +46,47 @@ _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
 
 
+class RedrawnBits(PackedCells):
+    """A packed table of bits, each of which is redrawn whenever its user appears."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def presence(self, epoch: int) -> Fraction:
+        """Return the probability that a bit is 1 when its user appears after `epoch` intrusions."""
+
+    def update(
+        self,
+        table: PackedTable,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,
+        coins: Coins,
+    ) -> None:
+        """Redraw each touched bit once, or once a row where these are few: the last is observable.
+
+        A delta below 0 deletes its user, which takes the bit back to its initial law.
+        """
+        if isinstance(slots, CellBatch) and len(slots) * SPARSE <= self.cells:
+            fresh = coins.bernoulli(self.presence(epoch), len(slots))
+            if deltas is not None:  # the inverse of a (1+t)/2 coin is a (1-t)/2 coin
+                fresh ^= deltas < 0
+            slots.write(fresh, table)
+            wipe(fresh)
+            return
+        touched = np.zeros(-(-self.cells // 64), np.uint64)
+        deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
+        try:
+            _mark(slots, deltas, touched, deleted)
+            fresh = coins.bernoulli(self.presence(epoch), _count_ones(touched))
+            _redraw(table, touched, deleted, fresh)
+            wipe(fresh)
+        finally:
+            wipe(touched, deleted)
+
+
 @dataclass(frozen=True, slots=True)
-class BitCells(PackedCells):
+class BitCells(RedrawnBits):
     """A packed table of presence bits.
 
     Guarantee: the law of all bits seen at one unannounced and up to `intrusions` announced looks
@@ -94,35 +134,6 @@ class BitCells(PackedCells):
     def fresh_noise(self, coins: Coins) -> PackedTable:
         """Return which bits an announced intrusion flips: each with probability `(1-s)/2`."""
         return self._draw((1 - self.gain()) / 2, coins)
-
-    def update(
-        self,
-        table: PackedTable,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
-    ) -> None:
-        """Redraw each touched bit once, or once a row where these are few: the last is observable.
-
-        A delta below 0 deletes its user, which takes the bit back to its initial law.
-        """
-        if isinstance(slots, CellBatch) and len(slots) * SPARSE <= self.cells:
-            fresh = coins.bernoulli(self.presence(epoch), len(slots))
-            if deltas is not None:  # the inverse of a (1+t)/2 coin is a (1-t)/2 coin
-                fresh ^= deltas < 0
-            slots.write(fresh, table)
-            wipe(fresh)
-            return
-        touched = np.zeros(-(-self.cells // 64), np.uint64)
-        deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
-        try:
-            _mark(slots, deltas, touched, deleted)
-            fresh = coins.bernoulli(self.presence(epoch), _count_ones(touched))
-            _redraw(table, touched, deleted, fresh)
-            wipe(fresh)
-        finally:
-            wipe(touched, deleted)
 
 
 @uncounted

@@ -1,0 +1,245 @@
+"""Sets of users, made of published tables: unions, intersections and differences, and how large.
+
+A set is a function of which tables a user is in, so sets of any depth are counted exactly as the
+tables are, by one estimator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.errors import InputError
+from panprivacy.statistics.overlaps import operations
+from panprivacy.statistics.overlaps.patterns import (
+    BitTables,
+    CellLayout,
+    PatternCounts,
+    PatternSet,
+    check_number,
+)
+from panprivacy.statistics.release import Answers, Release
+
+
+class PublishedTable(Protocol):
+    """What set operations read of a sketch."""
+
+    @property
+    def key(self) -> str:
+        """Addressing key in hexadecimal digits."""
+
+    @property
+    def layout(self) -> CellLayout:
+        """Which cells users have."""
+
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """Its bits, eight in a byte."""
+
+    @property
+    def probabilities(self) -> tuple[float, float]:
+        """Probabilities of a 1 in a cell without users, and in one with users."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SketchSet:
+    """The users of some of the windows of which tables were published.
+
+    `|`, `&`, `-` and `^` combine it with others; `count` says how many users it has.
+
+    Args:
+        sketches: the tables, each once.
+        chosen: whether users with a pattern of tables are in the set; bool[2**k].
+    """
+
+    sketches: tuple[PublishedTable, ...]
+    chosen: PatternSet
+
+    @classmethod
+    def of(cls, one: PublishedTable | SketchSet) -> SketchSet:
+        """Return the users of one table."""
+        return one if isinstance(one, SketchSet) else cls((one,), np.array([False, True]))
+
+    def __or__(self, other: PublishedTable | SketchSet) -> SketchSet:
+        return self._with(other, np.logical_or)
+
+    def __and__(self, other: PublishedTable | SketchSet) -> SketchSet:
+        return self._with(other, np.logical_and)
+
+    def __sub__(self, other: PublishedTable | SketchSet) -> SketchSet:
+        return self._with(other, lambda mine, theirs: mine & ~theirs)
+
+    def __xor__(self, other: PublishedTable | SketchSet) -> SketchSet:
+        return self._with(other, np.logical_xor)
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def __rsub__(self, other: PublishedTable | SketchSet) -> SketchSet:
+        return SketchSet.of(other) - self
+
+    def count(self, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of the set.
+
+        Args:
+            confidence: probability that the interval covers the truth.
+
+        Raises:
+            InputError: the tables cannot be combined.
+        """
+        observed = patterns_of(self.sketches)
+        return operations.count(observed, self.chosen, confidence=confidence)
+
+    def share_of(self, whole: PublishedTable | SketchSet, *, confidence: float = 0.95) -> Release:
+        """Return the share of the users of another set who are in this one.
+
+        Args:
+            whole: the other set.
+            confidence: probability that the interval covers the truth.
+
+        Raises:
+            InputError: the tables cannot be combined.
+        """
+        other = SketchSet.of(whole)
+        both = _joined(self.sketches, other.sketches)
+        observed = patterns_of(both)
+        part, all_ = self.among(both), other.among(both)
+        return operations.share(observed, part, all_, confidence=confidence)
+
+    def _with(
+        self,
+        other: PublishedTable | SketchSet,
+        combine: Callable[[PatternSet, PatternSet], PatternSet],
+    ) -> SketchSet:
+        theirs = SketchSet.of(other)
+        both = _joined(self.sketches, theirs.sketches)
+        return SketchSet(both, combine(self.among(both), theirs.among(both)))
+
+    def among(self, sketches: Sequence[PublishedTable]) -> PatternSet:
+        """Return whether users with each pattern of more tables are in the set; bool[2**k]."""
+        places = [
+            next(i for i, one in enumerate(sketches) if one is mine) for mine in self.sketches
+        ]
+        patterns = np.arange(1 << len(sketches))
+        own = np.zeros(len(patterns), int)
+        for bit, place in enumerate(places):
+            own |= (patterns >> place & 1) << bit
+        return np.asarray(self.chosen[own])
+
+
+class Overlap:
+    """Published tables that are compared: what they have in common, with intervals.
+
+    Args:
+        sketches: two or more tables of one key, in the order of time.
+
+    Raises:
+        InputError: they cannot be combined: another key, another layout, one is there twice.
+    """
+
+    def __init__(self, sketches: Sequence[PublishedTable]) -> None:
+        self._observed = patterns_of(sketches)
+
+    def union(self, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of any window."""
+        return operations.union(self._observed, confidence=confidence)
+
+    def intersection(self, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of all windows."""
+        return operations.intersection(self._observed, confidence=confidence)
+
+    def difference(self, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of the first window, and of no other one."""
+        return operations.difference(self._observed, confidence=confidence)
+
+    def symmetric_difference(self, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of one of two windows; of more, of an odd number of them."""
+        return operations.symmetric_difference(self._observed, confidence=confidence)
+
+    def jaccard(self, *, confidence: float = 0.95) -> Release:
+        """Return the users of all windows, as a share of those of any."""
+        return operations.jaccard(self._observed, confidence=confidence)
+
+    def return_rate(self, *, confidence: float = 0.95) -> Release:
+        """Return the share of the users of the first window who are in all others too."""
+        return operations.return_rate(self._observed, confidence=confidence)
+
+    def exactly(self, windows: int, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of just so many windows."""
+        return operations.exactly(self._observed, windows, confidence=confidence)
+
+    def at_least(self, windows: int, *, confidence: float = 0.95) -> Release:
+        """Return the number of users of so many windows or more."""
+        return operations.at_least(self._observed, windows, confidence=confidence)
+
+    def answers(self, *, confidence: float = 0.95) -> Answers:
+        """Return union, intersection, difference, Jaccard index and return rate, by name."""
+        asked = self.union, self.intersection, self.difference, self.jaccard, self.return_rate
+        return Answers([one(confidence=confidence) for one in asked])
+
+    def __repr__(self) -> str:
+        return f"<Overlap of {self._observed.tables} tables>"
+
+
+def overlap(*sketches: PublishedTable) -> Overlap:
+    """Compare published tables of one key: who is in both, who came back.
+
+    Guarantee: a function of public tables; it costs nothing.
+
+    Args:
+        sketches: two or more tables, in the order of time.
+
+    Raises:
+        InputError: they cannot be combined: another key, another layout, one is there twice.
+    """
+    if len(sketches) < 2:
+        message = "compare two sketches or more"
+        raise InputError(message)
+    return Overlap(sketches)
+
+
+def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
+    """Count the cells of each pattern of bits.
+
+    Raises:
+        InputError: the tables cannot be combined.
+    """
+    check_number(len(sketches))
+    first = sketches[0]
+    seen: dict[bytes, int] = {}
+    for place, one in enumerate(sketches, start=1):
+        if one.layout != first.layout:
+            message = (
+                f"sketch {place} has other cells than sketch 1: make all windows with the same "
+                "expected=, memory= and universe="
+            )
+            raise InputError(message)
+        if one.key != first.key:
+            message = (
+                f"sketch {place} has another addressing key than sketch 1, so its cells are of "
+                "other users: make all windows with the same key="
+            )
+            raise InputError(message)
+        digest = hashlib.sha256(one.packed).digest()
+        if digest in seen:
+            message = (
+                f"sketch {place} is sketch {seen[digest]} once more: its noise would count as "
+                "users; leave it out"
+            )
+            raise InputError(message)
+        seen[digest] = place
+    absent, present = zip(*(one.probabilities for one in sketches), strict=True)
+    packed = np.stack([one.packed for one in sketches])
+    return BitTables(first.layout, packed, absent, present).patterns()
+
+
+def _joined(
+    some: tuple[PublishedTable, ...], others: tuple[PublishedTable, ...]
+) -> tuple[PublishedTable, ...]:
+    """Return the tables of both, each once."""
+    new = [one for one in others if not any(one is known for known in some)]
+    return (*some, *new)

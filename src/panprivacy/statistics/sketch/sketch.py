@@ -1,0 +1,327 @@
+"""A published table: what it is, and its bytes, which anybody may read.
+
+The format, which docs/sketch-format.md specifies with vectors:
+
+* 8 bytes `PPSKETCH`, and the length of the text as an unsigned 32-bit number, lowest byte first;
+* the text, JSON in UTF-8: the fields of `SketchFront`;
+* the table, cell `c` in bit `c % 8` of byte `c // 8`;
+* the SHA-256 digest of all bytes before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from panprivacy._version import VERSION
+from panprivacy.errors import InputError
+from panprivacy.ground.files import read_at_most, write_new_file
+from panprivacy.privacy.guarantee import Guarantee
+from panprivacy.statistics.frames import Framed
+from panprivacy.statistics.overlaps.patterns import CellLayout
+from panprivacy.statistics.release import Label
+from panprivacy.statistics.sketch.sets import SketchSet
+from panprivacy.tables.cells.published import BitLaw
+
+FORMAT: Final = 1
+"""The version of the format; a reader refuses others."""
+
+_MAGIC: Final = b"PPSKETCH"
+_LENGTH: Final = struct.Struct("<I")
+_DIGEST_BYTES: Final = 32
+_MOST_TEXT: Final = 1 << 16
+_MOST_KEY: Final = 64
+_MOST_CELLS: Final = 1 << 33
+MOST_SKETCH: Final = _MOST_CELLS // 8 + _MOST_TEXT + 64
+"""Bytes of the longest sketch."""
+
+_COLUMNS = {
+    "stream": pa.string(),
+    "statistic": pa.string(),
+    "group": pa.string(),
+    "start": pa.timestamp("us", tz="UTC"),
+    "end": pa.timestamp("us", tz="UTC"),
+    "epsilon": pa.float64(),
+    "covers": pa.string(),
+    "cells": pa.int64(),
+    "sketch": pa.large_binary(),
+}
+
+
+class PublishedPlan(Protocol):
+    """What a sketch says of the plan of its statistic."""
+
+    covers: Literal["seizure", "publication"]
+
+    @property
+    def layout(self) -> CellLayout:
+        """Which cells users have."""
+
+    @property
+    def law(self) -> BitLaw:
+        """The law of a bit, and of what is published of it."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee of a window."""
+
+
+class SketchFront(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The text before the table: all that is needed to read it.
+
+    Args:
+        format: version of the format.
+        made_by: version of the package that wrote it.
+        levels: levels that halve in popularity; 1 without levels.
+        cells_per_level: cells of each.
+        universe: number of possible users with a cell of their own; null where ids are hashed.
+        key: addressing key in hexadecimal digits; it is public.
+        absent: probability of a 1 in a cell without users, as a ratio of whole numbers.
+        present: the same in a cell with users.
+        epsilon: privacy loss of a user of the window, in nats, as a ratio of whole numbers.
+        unseen: the same if nobody saw the state of the window.
+        covers: what `epsilon` covers: one look at the state beside this table, or this table alone.
+        stream: name of the stream; null if it has none.
+        statistic: name of the statistic.
+        group: the group of users; null if they are not counted by group.
+        start: start of the window; null if no clock cuts the stream.
+        end: end of the window.
+    """
+
+    format: int
+    made_by: str
+    levels: int
+    cells_per_level: int
+    universe: int | None
+    key: str
+    absent: str
+    present: str
+    epsilon: str
+    unseen: str
+    covers: Literal["seizure", "publication"]
+    stream: str | None = None
+    statistic: str = "overlap"
+    group: str | int | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sketch(Framed):
+    """A noisy table of bits that was published: who came in one window; it is public.
+
+    Tables of one key are combined with `overlap`, or as sets: `(monday & tuesday).count()`.
+
+    Guarantee: it is one outcome of a window whose guarantee is `guarantee`; what is computed from
+    it costs nothing more. [docs/guarantees/sketches.md]
+
+    Args:
+        front: its text.
+        table: its bits, eight in a byte.
+    """
+
+    front: SketchFront
+    table: bytes
+
+    @classmethod
+    def of(cls, plan: PublishedPlan, key: bytes, table: NDArray[np.uint8]) -> Sketch:
+        """Return the sketch of a published table."""
+        layout, promise, law = plan.layout, plan.guarantee, plan.law
+        front = SketchFront(
+            format=FORMAT,
+            made_by=VERSION,
+            levels=layout.levels,
+            cells_per_level=layout.cells_per_level,
+            universe=layout.universe,
+            key=key.hex(),
+            absent=str(law.published_absent),
+            present=str(law.published_present),
+            epsilon=str(promise.epsilon),
+            unseen=str(promise.unseen_loss.epsilon),
+            covers=plan.covers,
+        )
+        return cls(front, table.tobytes())
+
+    @classmethod
+    def read(cls, source: bytes | str | Path) -> Sketch:
+        """Read the bytes of a sketch, or a file of them.
+
+        Raises:
+            InputError: it is none, of another format, or damaged.
+            OSError: the file cannot be read.
+        """
+        data = source if isinstance(source, bytes) else read_at_most(Path(source), MOST_SKETCH)
+        if not data.startswith(_MAGIC):
+            message = "there is no sketch of panprivacy here"
+            raise InputError(message)
+        body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+        start = len(_MAGIC) + _LENGTH.size
+        if len(body) < start or hashlib.sha256(body).digest() != digest:
+            message = "the sketch is damaged, or cut off: its digest is another"
+            raise InputError(message)
+        (size,) = _LENGTH.unpack_from(body, len(_MAGIC))
+        found = cls(_read_front(body[start : start + size]), body[start + size :])
+        found._check()
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Return its bytes, which `read` takes."""
+        text = msgspec.json.encode(self.front)
+        body = b"".join((_MAGIC, _LENGTH.pack(len(text)), text, self.table))
+        return body + hashlib.sha256(body).digest()
+
+    def write(self, path: str | Path) -> None:
+        """Write its bytes to a new file.
+
+        Raises:
+            FileExistsError: it is there.
+            OSError: it cannot be written.
+        """
+        write_new_file(Path(path), self.to_bytes(), mode=0o644)
+
+    def named(
+        self,
+        *,
+        stream: str | None = None,
+        statistic: str | None = None,
+        group: Label | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Sketch:
+        """Return the same table with the names and the window by which people know it."""
+        front = self.front
+        changed = msgspec.structs.replace(
+            front,
+            stream=front.stream if stream is None else stream,
+            statistic=front.statistic if statistic is None else statistic,
+            group=front.group if group is None else group,
+            start=front.start if start is None else start,
+            end=front.end if end is None else end,
+        )
+        return replace(self, front=changed)
+
+    @property
+    def key(self) -> str:
+        """The addressing key in hexadecimal digits; it is public."""
+        return self.front.key
+
+    @property
+    def layout(self) -> CellLayout:
+        """Which cells users have."""
+        front = self.front
+        return CellLayout(front.cells_per_level, front.levels, front.universe)
+
+    @property
+    def probabilities(self) -> tuple[float, float]:
+        """Probabilities of a 1 in a cell without users, and in one with users."""
+        return float(Fraction(self.front.absent)), float(Fraction(self.front.present))
+
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """Its bits, cell `c` in bit `c % 8` of byte `c // 8`; uint8[bytes]."""
+        return np.frombuffer(self.table, np.uint8)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee of its window, to each user."""
+        front = self.front
+        return Guarantee(
+            Fraction(front.epsilon),
+            unseen=Fraction(front.unseen),
+            looks=front.covers == "seizure",
+        )
+
+    def __or__(self, other: Sketch | SketchSet) -> SketchSet:
+        return SketchSet.of(self) | other
+
+    def __and__(self, other: Sketch | SketchSet) -> SketchSet:
+        return SketchSet.of(self) & other
+
+    def __sub__(self, other: Sketch | SketchSet) -> SketchSet:
+        return SketchSet.of(self) - other
+
+    def __xor__(self, other: Sketch | SketchSet) -> SketchSet:
+        return SketchSet.of(self) ^ other
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row: names, window, price, and the bytes of the sketch."""
+        front = self.front
+        row = {
+            "stream": front.stream,
+            "statistic": front.statistic,
+            "group": None if front.group is None else str(front.group),
+            "start": front.start,
+            "end": front.end,
+            "epsilon": self.guarantee.document()["epsilon"],
+            "covers": front.covers,
+            "cells": self.layout.cells,
+            "sketch": self.to_bytes(),
+        }
+        return pa.Table.from_pylist([row], pa.schema(list(_COLUMNS.items())))
+
+    def __repr__(self) -> str:
+        """Return its size, its price and its window."""
+        front = self.front
+        named = [one for one in (front.stream, front.group) if one is not None]
+        when = [f"{front.start:%Y-%m-%d %H:%M}"] if front.start is not None else []
+        known = " ".join(map(str, [*named, *when]))
+        return f"<Sketch {known + ' ' if known else ''}{len(self.table):,} bytes>"
+
+    def _check(self) -> None:
+        """Refuse a table that is not what the text says."""
+        front = self.front
+        if front.format != FORMAT:
+            message = f"the sketch is of format {front.format}, and this package reads {FORMAT}"
+            raise InputError(message)
+        cells = front.levels * front.cells_per_level
+        spare = -cells % 8
+        if len(self.table) != -(-cells // 8) or (spare and self.table[-1] >> (8 - spare)):
+            message = "the sketch is damaged: its table is not as long as its text says"
+            raise InputError(message)
+
+
+def _read_front(text: bytes) -> SketchFront:
+    """Return the text before a table, with every field checked.
+
+    Raises:
+        InputError: a field is none of a sketch.
+    """
+    try:
+        front = msgspec.json.decode(text, type=SketchFront)
+    except (msgspec.DecodeError, ValueError):
+        message = "the sketch is damaged: its text cannot be read"
+        raise InputError(message) from None
+    numbers: list[Any] = [front.absent, front.present, front.epsilon, front.unseen]
+    whole = front.levels >= 1 and 1 <= front.cells_per_level <= _MOST_CELLS // front.levels
+    if not whole or len(front.key) > 2 * _MOST_KEY or not all(map(_is_ratio, numbers)):
+        message = "the sketch is damaged: a number of its text is out of range"
+        raise InputError(message)
+    absent, present, epsilon, unseen = map(Fraction, numbers)
+    if not 0 <= absent < present <= 1 or not 0 <= unseen <= epsilon or not _is_hex(front.key):
+        message = "the sketch is damaged: a number of its text is out of range"
+        raise InputError(message)
+    return front
+
+
+def _is_ratio(text: str) -> bool:
+    parts = text.split("/")
+    digits = all(part.isascii() and part.isdigit() and len(part) <= 100 for part in parts)
+    return digits and len(parts) <= 2 and (len(parts) == 1 or int(parts[1]) > 0)
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return text.isascii() and text == text.lower()

@@ -1,0 +1,142 @@
+"""A look at the state and the published table lose what `BitLaw` says, on the class that ships."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.audit.suite.products import Unseen, products
+from panprivacy.errors import allow_noise
+from panprivacy.tables.cells.published import AFTER_A_CRASH, NEIGHBOURS
+
+ATTAINED = 1e-5
+"""What the rounding of the search leaves of epsilon, relatively."""
+
+
+def sketch(coins, **arguments):
+    """Published bits of one possible user."""
+    with allow_noise():
+        return pp.OverlapSketch(universe=1, coins=coins, **{"epsilon": 2, **arguments})
+
+
+def lost(stream, neighbour, **arguments):
+    """The loss of a pair of streams, walked exactly."""
+    return exact_loss(
+        lambda coins: sketch(coins, **arguments), stream, neighbour, coins=EnumeratedCoins(tail=1)
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
+def test_a_look_and_the_published_table_lose_what_is_claimed(epsilon):
+    claim, both = Fraction(epsilon), [[0], [0], RELEASE]
+    losses = [
+        lost(both, fewer, epsilon=claim)
+        for fewer in ([[0], [], RELEASE], [[], [0], RELEASE], [[], [], RELEASE])
+    ]
+    assert all(one.within(claim) for one in losses)
+    assert max(one.epsilon for one in losses) > float(claim) * (1 - ATTAINED)
+
+
+def test_a_look_and_all_tables_lose_what_is_claimed():
+    window = [[0], [0], RELEASE]
+    nobody = [[], [], RELEASE]
+    loss = lost(2 * window, 2 * nobody, releases=2)
+    assert loss.within(2)
+    assert loss.epsilon > 2 * (1 - ATTAINED)
+
+
+def test_the_table_alone_loses_what_an_unseen_window_is_said_to():
+    made = sketch(None)
+    law = made.plan.law
+    ratio = max(
+        law.published_present / law.published_absent,
+        (1 - law.published_absent) / (1 - law.published_present),
+    )
+    assert made.guarantee.unseen < made.guarantee.epsilon
+    assert pp.PrivacyLoss(made.guarantee.unseen).epsilon == made.plan.split.budget.alone
+    loss = lost([RELEASE, [0]], [RELEASE, []], releases=2)  # seen or not, the first has nobody
+    assert loss.within(made.plan.split.budget.total(releases=1, intrusions=0))
+    assert ratio > 1
+
+
+def test_a_table_that_is_the_state_loses_epsilon_where_nobody_sees_the_state():
+    copied = {"covers": "publication", "epsilon": 1}
+    assert not sketch(None, **copied).guarantee.looks
+    for unseen in ([[0], RELEASE], [[0], [0], RELEASE]):
+        loss = exact_loss(
+            lambda coins: Unseen(sketch(coins, **copied)),
+            unseen,
+            [[] if step == [0] else step for step in unseen],
+            coins=EnumeratedCoins(tail=1),
+        )
+        assert loss.within(1)
+        assert loss.epsilon > 1 - ATTAINED
+
+
+def test_a_look_at_a_state_that_is_published_is_not_covered():
+    loss = lost([[], [0], RELEASE], [[], [], RELEASE], covers="publication", epsilon=1)
+    assert loss.epsilon == float("inf")
+
+
+def test_more_contrast_than_the_law_has_is_caught():
+    """A control: the published bit tells a little more than it may."""
+
+    def dishonest(coins):
+        made = sketch(coins)
+        cells = made.internals.memory.cells
+        law = cells.bit_law
+        better = type(law)(law.absent, law.present, law.shown_zero, law.shown_one + Fraction(1, 20))
+        made.internals.memory.cells = type(cells)(cells.cells, better)
+        return made
+
+    loss = exact_loss(
+        dishonest, [[0], [0], RELEASE], [[], [], RELEASE], coins=EnumeratedCoins(tail=1)
+    )
+    assert not loss.within(2)
+
+
+def history(rows):
+    """What an intruder meets, of rows before the branches part, on that of the look, and on that of
+    the table: the law of the bit that is seen, and the bit that is published."""
+    common, looked, published = rows
+    seen = int(common or looked)
+    if published:
+        return seen, 1
+    return (seen, int(common)) if looked else (seen, None)
+
+
+def pairs(crashed):
+    """The pairs of different histories of streams of which one lacks rows of a user."""
+    subsets = list(itertools.product((False, True), repeat=3))
+    if not crashed:
+        subsets = [one for one in subsets if not one[1]]
+    found = set()
+    for larger, smaller, others in itertools.product(subsets, repeat=3):
+        if all(one or not other for one, other in zip(larger, smaller, strict=True)):
+            both = [
+                history([one or other for one, other in zip(rows, others, strict=True)])
+                for rows in (larger, smaller)
+            ]
+            if both[0] != both[1]:
+                found.add(tuple(both))
+    return found
+
+
+def test_every_pair_of_histories_is_one_of_the_seven():
+    assert pairs(crashed=False) == set(NEIGHBOURS)
+    assert pairs(crashed=True) == {*NEIGHBOURS, *AFTER_A_CRASH}
+
+
+@pytest.mark.parametrize("epsilon", [1, 2])
+def test_the_walks_of_the_audit_hold(epsilon):
+    rows = [
+        one.row()
+        for one in products(Fraction(epsilon))
+        if one.name in {"published-table-crash", "published-table-sample"}
+    ]
+    assert len(rows) == 2
+    assert all(row.holds for row in rows)

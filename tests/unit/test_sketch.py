@@ -1,0 +1,285 @@
+"""An `OverlapSketch`: its plans, its release, its windows; the bytes of a sketch; sets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import panprivacy as pp
+from panprivacy.errors import InputError
+from panprivacy.statistics.overlaps.patterns import CellLayout
+from panprivacy.statistics.sketch.prediction import overlap_deviations
+from panprivacy.statistics.sketch.sketch import SketchFront
+from panprivacy.testing import SeededCoins
+
+KEY = b"the same for all windows"
+
+
+def made(**given):
+    return pp.OverlapSketch(**{"epsilon": 4, "expected": 2_000, "key": KEY, **given})
+
+
+def published(users, **given):
+    one = made(**given)
+    one.update(np.asarray(users))
+    return one.release().sketch
+
+
+class TestPlans:
+    def test_cells_are_three_for_each_expected_user(self):
+        assert made().plan.layout == CellLayout(6_000)
+        assert made(memory=400).plan.layout.cells <= 3_200
+
+    def test_a_range_has_levels(self):
+        assert made(expected=(100, 100_000)).plan.layout.levels > 3
+
+    def test_a_universe_has_a_cell_each_or_a_sample_has(self):
+        assert made(expected=None, universe=500).plan.layout == CellLayout(500, universe=500)
+        sampled = made(expected=None, universe=5_000, cells=800).plan.layout
+        assert sampled == CellLayout(800, universe=5_000)
+        within = made(expected=None, universe=5_000, memory=100).plan.layout
+        assert within.cells == 800
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"expected": None}, "overlap needs expected="),
+            ({"universe": 50}, "overlap needs expected="),
+            ({"cells": 50}, "overlap needs expected="),
+            ({"covers": "both"}, "covers must be seizure or publication"),
+            ({"share": 1.5}, "share must be a number from 0 to 1"),
+            ({"share": "half"}, "share must be a number from 0 to 1"),
+            ({"intrusions": 1}, "leave out intrusions="),
+            ({"budget": pp.Budget(1, 1)}, "leave out budget="),
+        ],
+    )
+    def test_what_cannot_be_planned_is_refused_in_one_line(self, given, said):
+        with pytest.raises(pp.PlanError) as refused:
+            made(**given)
+        assert said in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+    def test_the_error_of_the_return_rate_is_told(self):
+        (said,) = pp.plan("overlap", expected=100_000, share="0.3", epsilon=1).remarks
+        assert said.startswith("where 30 % come back, 95 % of return rates are within ±")
+
+    def test_designs_are_compared_by_the_error_that_is_predicted(self):
+        plan = pp.plan("overlap", expected=20_000, epsilon=2)
+        fast = overlap_deviations(plan.layout, *plan.published, np.array([20_000.0]), plan.share)
+        assert fast[0] / 20_000 == pytest.approx(plan.return_error(20_000), rel=0.5)
+
+    def test_fewer_cells_and_more_err_more(self):
+        best = made(expected=50_000, epsilon=2).plan
+        users = np.array([50_000.0])
+        errors = [
+            overlap_deviations(
+                CellLayout(int(factor * best.layout.cells)), *best.published, users, 0.5
+            )
+            for factor in (0.4, 1, 4)
+        ]
+        assert errors[1] < errors[0]
+        assert errors[1] < errors[2]
+
+    def test_a_guarantee_says_what_is_covered(self):
+        seen, alone = made().guarantee, made(covers="publication").guarantee
+        assert seen.looks
+        assert 0 < seen.crash < seen.epsilon
+        assert seen.crashed(1).epsilon == seen.crashed(5).epsilon == seen.epsilon + seen.crash
+        assert seen.unseen < seen.epsilon
+        assert not alone.looks
+        assert alone.crash == 0
+        assert alone.unseen == alone.epsilon
+        assert "is not covered" in str(alone)
+
+
+class TestReleases:
+    def test_an_answer_is_read_off_its_table(self):
+        one = made()
+        one.update(np.arange(2_000))
+        answer = one.release()
+        assert answer.low < 2_000 < answer.high
+        assert bytes(answer.counts) == answer.sketch.table
+        assert answer.sketch.layout == one.plan.layout
+
+    def test_the_table_of_the_state_is_overwritten(self):
+        one = made(coins=SeededCoins(5), releases=2)
+        one.update(np.arange(2_000))
+        before = one.internals.memory.now.table.copy()
+        table = one.internals.memory.now.table
+        sketch = one.release().sketch
+        assert table is one.internals.memory.now.table
+        assert (np.unpackbits(before) != np.unpackbits(table)).mean() > 0.2
+        assert sketch.table not in one.state()
+
+    def test_windows_of_one_object_have_tables_of_their_own(self):
+        one = made(releases=2, epsilon=8)
+        one.update(np.arange(2_000))
+        first = one.release().sketch
+        one.update(np.arange(1_000, 3_000))
+        found = pp.overlap(first, one.release().sketch)
+        answer = found.intersection(confidence=1 - 1e-6)
+        assert answer.low < 1_000 < answer.high < 2_000
+
+    def test_after_the_last_table_nothing_is_counted(self):
+        one = made()
+        prepared = one.internals.memory.prepare([1, 2])
+        one.release()
+        before = one.state()
+        with pytest.raises(pp.PanPrivacyError, match="its table was published"):
+            one.update([1, 2])
+        with pytest.raises(pp.PanPrivacyError, match="its table was published"):
+            one.internals.memory.apply(prepared)
+        assert one.state() == before
+
+    def test_a_published_window_goes_on_as_a_new_one(self):
+        one = made(releases=2, epsilon=8)
+        one.update(np.arange(2_000))
+        earlier = one.state()
+        later = made(releases=2, epsilon=8)
+        later.resume(earlier, released=1)
+        assert later.releases == 1
+        assert float(later.release()) < 700  # nobody of the published window
+        same = made(releases=2, epsilon=8)
+        same.resume(earlier)
+        assert float(same.release()) > 1_300
+
+    def test_it_cannot_trigger_on_change(self):
+        with pytest.raises(pp.PlanError):
+            pp.ChangeTriggered(
+                lambda epsilon: made(epsilon=epsilon), threshold=100, updates=2, epsilon=4
+            )
+
+
+class TestBytes:
+    def test_a_sketch_is_read_as_it_was_written(self, tmp_path):
+        sketch = published([1, 2, 3]).named(
+            stream="visits", group="home", start=datetime(2026, 1, 5, tzinfo=UTC)
+        )
+        assert pp.Sketch.read(sketch.to_bytes()) == sketch
+        sketch.write(tmp_path / "monday.sketch")
+        assert pp.Sketch.read(tmp_path / "monday.sketch") == sketch
+        with pytest.raises(FileExistsError):
+            sketch.write(tmp_path / "monday.sketch")
+        assert "visits home 2026-01-05" in repr(sketch)
+
+    @pytest.mark.parametrize("cut", [0, 5, 12, 40, 500, -1])
+    def test_one_that_is_cut_off_is_refused(self, cut):
+        with pytest.raises(InputError):
+            pp.Sketch.read(published([1]).to_bytes()[:cut])
+
+    @pytest.mark.parametrize("place", [0, 9, 30, 300, 900, -40, -1])
+    def test_one_that_is_damaged_is_refused(self, place):
+        data = bytearray(published([1]).to_bytes())
+        data[place] ^= 1
+        with pytest.raises(InputError):
+            pp.Sketch.read(bytes(data))
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("format", 2),
+            ("levels", 0),
+            ("levels", 2),
+            ("cells_per_level", 1 << 40),
+            ("key", "zz"),
+            ("key", "00" * 65),
+            ("absent", "2/1"),
+            ("absent", "1/0"),
+            ("absent", "nan"),
+            ("present", "1/1000000000"),
+            ("epsilon", "-1"),
+            ("epsilon", "9" * 200),
+            ("unseen", "100"),
+            ("covers", "nothing"),
+            ("start", "yesterday"),
+            ("more", 1),
+        ],
+    )
+    def test_what_no_sketch_says_is_refused(self, field, value):
+        sketch = published([1])
+        front = json.loads(msgspec.json.encode(sketch.front))
+        with pytest.raises(InputError) as refused:
+            pp.Sketch.read(packed({**front, field: value}, sketch.table))
+        assert "\n" not in str(refused.value)
+
+    def test_its_text_says_all_that_is_needed_to_read_it(self):
+        sketch = published([1, 2])
+        assert packed(json.loads(msgspec.json.encode(sketch.front)), sketch.table)
+        front = sketch.front
+        assert bytes.fromhex(front.key) == hashlib.shake_256(KEY).digest(16)
+        assert 0 < Fraction(front.absent) < Fraction(front.present) < 1
+        assert set(SketchFront.__struct_fields__) == {
+            "format", "made_by", "levels", "cells_per_level", "universe", "key", "absent",
+            "present", "epsilon", "unseen", "covers", "stream", "statistic", "group", "start",
+            "end",
+        }  # fmt: skip
+
+    def test_a_row_of_a_table_has_its_bytes(self):
+        sketch = published([1]).named(stream="visits")
+        table = pa.table(sketch)
+        assert table["stream"].to_pylist() == ["visits"]
+        assert table["epsilon"].to_pylist() == [4.0]
+        assert pp.Sketch.read(table["sketch"][0].as_py()) == sketch
+
+
+def packed(front, table):
+    """The bytes of a sketch, written without the package."""
+    text = json.dumps(front).encode()
+    body = b"PPSKETCH" + struct.pack("<I", len(text)) + text + table
+    return body + hashlib.sha256(body).digest()
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Tables of three windows of 2,000 users each."""
+    return [published(np.arange(start, start + 2_000), epsilon=12) for start in (0, 1_000, 1_500)]
+
+
+class TestSets:
+    def test_operators_say_what_sets_say(self, windows):
+        monday, tuesday, wednesday = windows
+        for chosen, truth in [
+            (monday | tuesday, 3_000),
+            (monday & tuesday, 1_000),
+            (monday - tuesday, 1_000),
+            (monday ^ tuesday, 2_000),
+            (monday & tuesday & wednesday, 500),
+            ((monday | wednesday) - tuesday, 1_500),
+            (monday - (tuesday | wednesday), 1_000),
+            (monday & (tuesday | monday), 2_000),
+        ]:
+            answer = chosen.count(confidence=1 - 1e-6)
+            assert answer.low <= truth <= answer.high
+            assert answer.high - answer.low < 1_000
+
+    def test_shares_of_sets(self, windows):
+        monday, tuesday, _ = windows
+        answer = (monday & tuesday).share_of(monday, confidence=1 - 1e-6)
+        assert answer.low < 0.5 < answer.high < 0.7
+
+    def test_an_overlap_answers_all_questions(self, windows):
+        found = pp.overlap(*windows)
+        answers = found.answers()
+        assert len(answers) == 5
+        assert answers["return rate"].value == found.return_rate().value
+        assert found.exactly(3).low < 500 < found.exactly(3).high
+        assert found.at_least(2).low < 2_000 < found.at_least(2).high
+
+    def test_what_cannot_be_compared_is_refused(self, windows):
+        monday = windows[0]
+        with pytest.raises(InputError, match="compare two sketches or more"):
+            pp.overlap(monday)
+        with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
+            pp.overlap(monday, pp.Sketch.read(monday.to_bytes()))
+        with pytest.raises(InputError, match="another addressing key"):
+            pp.overlap(monday, published([1], key=b"another key than that"))
+        with pytest.raises(InputError, match="has other cells"):
+            pp.overlap(monday, published([1], expected=3_000))

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from panprivacy.statistics.inner.statistic import InnerProduct
     from panprivacy.statistics.merging import merge
     from panprivacy.statistics.moment.statistic import FrequencyMoment
+    from panprivacy.statistics.overlaps.sets import Overlap, SketchSet, overlap
+    from panprivacy.statistics.overlaps.sketch import Sketch
     from panprivacy.statistics.plan_search import plan
     from panprivacy.statistics.release import Answers, Name, Release
     from panprivacy.statistics.running.count import RunningCount
@@ -61,8 +63,6 @@ if TYPE_CHECKING:
     from panprivacy.statistics.running.distinct import RunningDistinct
     from panprivacy.statistics.running.heavy import RunningHeavyHitters
     from panprivacy.statistics.sketch.released import SketchRelease
-    from panprivacy.statistics.sketch.sets import Overlap, SketchSet, overlap
-    from panprivacy.statistics.sketch.sketch import Sketch
     from panprivacy.statistics.sketch.statistic import OverlapSketch
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.tables.cells.law import Law
@@ -153,8 +153,8 @@ _HOMES = {
     "statistics.running.distinct": ["RunningDistinct"],
     "statistics.running.heavy": ["RunningHeavyHitters"],
     "statistics.sketch.released": ["SketchRelease"],
-    "statistics.sketch.sets": ["Overlap", "SketchSet", "overlap"],
-    "statistics.sketch.sketch": ["Sketch"],
+    "statistics.overlaps.sets": ["Overlap", "SketchSet", "overlap"],
+    "statistics.overlaps.sketch": ["Sketch"],
     "statistics.sketch.statistic": ["OverlapSketch"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.composites.together": ["Together"],

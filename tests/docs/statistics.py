@@ -19,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 EXAMPLES = {
     "distinct": "distinct,expected=1000:1e6",
     "density": "density,universe=50_000",
+    "overlap": "overlap,expected=100_000,share=0.3",
     "incidence": "incidence,bound=30,universe=50_000,exactly=0:3,at_least=10",
     "cropped-sum": "cropped-sum,tau=10,universe=50_000",
     "threshold": "threshold,threshold=20,universe=50_000",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from panprivacy.privacy.guarantee import exp_bounds
+from panprivacy.statistics.sketch.publication import OCCUPIED, budget_of, publication_law
 from panprivacy.tables.cells.bits import BitCells
 from panprivacy.tables.cells.published import BitLaw
-from panprivacy.tables.planning.publication import OCCUPIED, budget_of, publication_law
 
 EPSILONS = ["0.01", "0.1", "1", "2", "5", "12", "40"]
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
-from datetime import UTC, datetime
-from fractions import Fraction
-
-import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import panprivacy as pp
-from panprivacy.errors import InputError
 from panprivacy.statistics.overlaps.patterns import CellLayout
-from panprivacy.statistics.sketch.prediction import overlap_deviations
-from panprivacy.statistics.sketch.sketch import SketchFront
+from panprivacy.statistics.sketch.decoder import overlap_deviations
 from panprivacy.testing import SeededCoins
 
 KEY = b"the same for all windows"
@@ -156,130 +146,3 @@ class TestReleases:
             pp.ChangeTriggered(
                 lambda epsilon: made(epsilon=epsilon), threshold=100, updates=2, epsilon=4
             )
-
-
-class TestBytes:
-    def test_a_sketch_is_read_as_it_was_written(self, tmp_path):
-        sketch = published([1, 2, 3]).named(
-            stream="visits", group="home", start=datetime(2026, 1, 5, tzinfo=UTC)
-        )
-        assert pp.Sketch.read(sketch.to_bytes()) == sketch
-        sketch.write(tmp_path / "monday.sketch")
-        assert pp.Sketch.read(tmp_path / "monday.sketch") == sketch
-        with pytest.raises(FileExistsError):
-            sketch.write(tmp_path / "monday.sketch")
-        assert "visits home 2026-01-05" in repr(sketch)
-
-    @pytest.mark.parametrize("cut", [0, 5, 12, 40, 500, -1])
-    def test_one_that_is_cut_off_is_refused(self, cut):
-        with pytest.raises(InputError):
-            pp.Sketch.read(published([1]).to_bytes()[:cut])
-
-    @pytest.mark.parametrize("place", [0, 9, 30, 300, 900, -40, -1])
-    def test_one_that_is_damaged_is_refused(self, place):
-        data = bytearray(published([1]).to_bytes())
-        data[place] ^= 1
-        with pytest.raises(InputError):
-            pp.Sketch.read(bytes(data))
-
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            ("format", 2),
-            ("levels", 0),
-            ("levels", 2),
-            ("cells_per_level", 1 << 40),
-            ("key", "zz"),
-            ("key", "00" * 65),
-            ("absent", "2/1"),
-            ("absent", "1/0"),
-            ("absent", "nan"),
-            ("present", "1/1000000000"),
-            ("epsilon", "-1"),
-            ("epsilon", "9" * 200),
-            ("unseen", "100"),
-            ("covers", "nothing"),
-            ("start", "yesterday"),
-            ("more", 1),
-        ],
-    )
-    def test_what_no_sketch_says_is_refused(self, field, value):
-        sketch = published([1])
-        front = json.loads(msgspec.json.encode(sketch.front))
-        with pytest.raises(InputError) as refused:
-            pp.Sketch.read(packed({**front, field: value}, sketch.table))
-        assert "\n" not in str(refused.value)
-
-    def test_its_text_says_all_that_is_needed_to_read_it(self):
-        sketch = published([1, 2])
-        assert packed(json.loads(msgspec.json.encode(sketch.front)), sketch.table)
-        front = sketch.front
-        assert bytes.fromhex(front.key) == hashlib.shake_256(KEY).digest(16)
-        assert 0 < Fraction(front.absent) < Fraction(front.present) < 1
-        assert set(SketchFront.__struct_fields__) == {
-            "format", "made_by", "levels", "cells_per_level", "universe", "key", "absent",
-            "present", "epsilon", "unseen", "covers", "stream", "statistic", "group", "start",
-            "end",
-        }  # fmt: skip
-
-    def test_a_row_of_a_table_has_its_bytes(self):
-        sketch = published([1]).named(stream="visits")
-        table = pa.table(sketch)
-        assert table["stream"].to_pylist() == ["visits"]
-        assert table["epsilon"].to_pylist() == [4.0]
-        assert pp.Sketch.read(table["sketch"][0].as_py()) == sketch
-
-
-def packed(front, table):
-    """The bytes of a sketch, written without the package."""
-    text = json.dumps(front).encode()
-    body = b"PPSKETCH" + struct.pack("<I", len(text)) + text + table
-    return body + hashlib.sha256(body).digest()
-
-
-@pytest.fixture(scope="module")
-def windows():
-    """Tables of three windows of 2,000 users each."""
-    return [published(np.arange(start, start + 2_000), epsilon=12) for start in (0, 1_000, 1_500)]
-
-
-class TestSets:
-    def test_operators_say_what_sets_say(self, windows):
-        monday, tuesday, wednesday = windows
-        for chosen, truth in [
-            (monday | tuesday, 3_000),
-            (monday & tuesday, 1_000),
-            (monday - tuesday, 1_000),
-            (monday ^ tuesday, 2_000),
-            (monday & tuesday & wednesday, 500),
-            ((monday | wednesday) - tuesday, 1_500),
-            (monday - (tuesday | wednesday), 1_000),
-            (monday & (tuesday | monday), 2_000),
-        ]:
-            answer = chosen.count(confidence=1 - 1e-6)
-            assert answer.low <= truth <= answer.high
-            assert answer.high - answer.low < 1_000
-
-    def test_shares_of_sets(self, windows):
-        monday, tuesday, _ = windows
-        answer = (monday & tuesday).share_of(monday, confidence=1 - 1e-6)
-        assert answer.low < 0.5 < answer.high < 0.7
-
-    def test_an_overlap_answers_all_questions(self, windows):
-        found = pp.overlap(*windows)
-        answers = found.answers()
-        assert len(answers) == 5
-        assert answers["return rate"].value == found.return_rate().value
-        assert found.exactly(3).low < 500 < found.exactly(3).high
-        assert found.at_least(2).low < 2_000 < found.at_least(2).high
-
-    def test_what_cannot_be_compared_is_refused(self, windows):
-        monday = windows[0]
-        with pytest.raises(InputError, match="compare two sketches or more"):
-            pp.overlap(monday)
-        with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
-            pp.overlap(monday, pp.Sketch.read(monday.to_bytes()))
-        with pytest.raises(InputError, match="another addressing key"):
-            pp.overlap(monday, published([1], key=b"another key than that"))
-        with pytest.raises(InputError, match="has other cells"):
-            pp.overlap(monday, published([1], expected=3_000))

@@ -48,7 +48,7 @@ _TAIL = 48
 """Points whose weight would be below `e**-48` of the largest, over their number, weigh the same."""
 
 
-class Sketch(Protocol):
+class LatticeSketch(Protocol):
     """A linear sketch map of whole numbers; public, frozen, and determined by its parameters."""
 
     @property
@@ -167,7 +167,7 @@ def check_size(rows: int, modulus: int) -> None:
 
 
 @uncounted
-def lattice_of(sketch: Sketch, norm: int) -> Lattice:
+def lattice_of(sketch: LatticeSketch, norm: int) -> Lattice:
     """Enumerate the lattice of a sketch map.
 
     Args:
@@ -259,7 +259,7 @@ def _rooted(squares: Integers) -> Integers:
 
 
 @uncounted
-def sensitivity_of(sketch: Sketch, norm: int) -> int:
+def sensitivity_of(sketch: LatticeSketch, norm: int) -> int:
     """Return the largest number of steps by which one user can move the length of any sketch.
 
     It is exact: the largest length of a multiple of a column. Lengths obey the triangle inequality,
@@ -278,7 +278,7 @@ def sensitivity_of(sketch: Sketch, norm: int) -> int:
 
 
 @uncounted
-def weights_of(sketch: Sketch, norm: int, epsilon: Fraction) -> tuple[int, ...]:
+def weights_of(sketch: LatticeSketch, norm: int, epsilon: Fraction) -> tuple[int, ...]:
     """Return whole weights of points: within a user's move none falls by more than `e**epsilon`.
 
     From each length to the next a weight falls by at most `e**(epsilon/sensitivity)`: each is the

@@ -22,7 +22,7 @@ from panprivacy.papers.published.mir_lattice import (
     Floats,
     Integers,
     Lattice,
-    Sketch,
+    LatticeSketch,
     lattice_of,
     probabilities,
     sensitivity_of,
@@ -52,7 +52,7 @@ class LatticeCells:
         epsilon: epsilon of one intrusion.
     """
 
-    sketch: Sketch
+    sketch: LatticeSketch
     norm: int
     epsilon: Fraction
 

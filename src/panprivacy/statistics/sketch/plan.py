@@ -25,16 +25,16 @@ from panprivacy.statistics.overlaps.patterns import CellLayout
 from panprivacy.statistics.overlaps.prediction import predict, two_windows
 from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.sketch.prediction import UserModel, overlap_deviations
-from panprivacy.tables.cells.protocol import Deltas, Table
-from panprivacy.tables.cells.published import BitLaw, PublishedBits
-from panprivacy.tables.decoders.intervals import noise_quantile
-from panprivacy.tables.planning.publication import (
+from panprivacy.statistics.sketch.decoder import UserModel, overlap_deviations
+from panprivacy.statistics.sketch.publication import (
     Covers,
     PublicationBudget,
     budget_of,
     publication_law,
 )
+from panprivacy.tables.cells.protocol import Deltas, Table
+from panprivacy.tables.cells.published import BitLaw, PublishedBits
+from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.planning.regret import Designs
 from panprivacy.tables.planning.request import Request, Split, no_signal
 from panprivacy.tables.planning.universe import check_cells
@@ -51,7 +51,7 @@ _NOT_BOTH = (
 )
 
 
-class SketchPlan(CountPlan):
+class OverlapPlan(CountPlan):
     """The common part of the plans: a table of bits that is published."""
 
     __slots__ = ()
@@ -113,9 +113,9 @@ class SketchPlan(CountPlan):
         """Refuse contributions: published tables are combined as they are."""
         return Aggregation(self)
 
-    def reading(self, query: object, epoch: int) -> SketchReading:  # noqa: ARG002
+    def reading(self, query: object, epoch: int) -> OverlapReading:  # noqa: ARG002
         """Return the reading of the published table."""
-        return SketchReading(self, epoch)
+        return OverlapReading(self, epoch)
 
     def return_error(self, users: float) -> float:
         """Return the predicted standard deviation of the return rate of two windows.
@@ -145,7 +145,7 @@ class SketchPlan(CountPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class HashedSketchPlan(SketchPlan, LevelledPlan):
+class HashedOverlapPlan(OverlapPlan, LevelledPlan):
     """The parameters of an `OverlapSketch` of open-ended ids.
 
     Args:
@@ -193,7 +193,7 @@ class HashedSketchPlan(SketchPlan, LevelledPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class UniverseSketchPlan(SketchPlan):
+class UniverseOverlapPlan(OverlapPlan):
     """The parameters of an `OverlapSketch` of a declared universe.
 
     Args:
@@ -239,7 +239,7 @@ class UniverseSketchPlan(SketchPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class SketchReading(CountReading):
+class OverlapReading(CountReading):
     """The reading of a published table, whose answer is its number of users.
 
     Args:
@@ -247,7 +247,7 @@ class SketchReading(CountReading):
         epoch: the number of announced intrusions so far.
     """
 
-    plan: SketchPlan
+    plan: OverlapPlan
 
     @property
     def size(self) -> int:
@@ -267,7 +267,7 @@ class SketchReading(CountReading):
 @functools.lru_cache(maxsize=256)
 def plan_hashed(
     expected: tuple[int, int], memory: int, covers: Covers, share: float, request: Request
-) -> HashedSketchPlan:
+) -> HashedOverlapPlan:
     """Plan an `OverlapSketch` of hashed bits within `memory` bytes of table."""
     low, high = expected
     most = 8 * memory
@@ -279,13 +279,13 @@ def plan_hashed(
 @functools.lru_cache(maxsize=8)
 def _designs(
     expected: tuple[int, int], covers: Covers, share: float, request: Request
-) -> Designs[HashedSketchPlan]:
+) -> Designs[HashedOverlapPlan]:
     """The designs for any memory."""
     split = _split(covers, request)
 
-    def made(levels: int, cells: Sequence[int]) -> list[HashedSketchPlan]:
+    def made(levels: int, cells: Sequence[int]) -> list[HashedOverlapPlan]:
         return [
-            HashedSketchPlan(expected, levels, each, request, split, covers, share)
+            HashedOverlapPlan(expected, levels, each, request, split, covers, share)
             for each in cells
         ]
 
@@ -300,13 +300,13 @@ def plan_universe(
     covers: Covers,
     share: float,
     request: Request,
-) -> UniverseSketchPlan:
+) -> UniverseOverlapPlan:
     """Plan an `OverlapSketch` of a universe; a cell for each user as far as memory reaches."""
     check_cells(universe, cells)
     within = MOST_CELLS if memory is None else 8 * memory
     found = cells or min(universe, within)
     split = _split(covers, request)
-    return UniverseSketchPlan(universe, found, request, split, covers, share)
+    return UniverseOverlapPlan(universe, found, request, split, covers, share)
 
 
 def _split(covers: Covers, request: Request) -> Split:

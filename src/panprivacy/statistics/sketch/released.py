@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.sketch.sketch import Sketch
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,8 +9,8 @@ from panprivacy.ground.parsing import Users
 from panprivacy.ground.validation import MOST_BYTES
 from panprivacy.statistics.common_sizes import PerhapsUniverse
 from panprivacy.statistics.records import Sizes, custom_field, integer, users
-from panprivacy.statistics.sketch.plan import SketchPlan, plan_hashed, plan_universe
-from panprivacy.tables.planning.publication import Covers
+from panprivacy.statistics.sketch.plan import OverlapPlan, plan_hashed, plan_universe
+from panprivacy.statistics.sketch.publication import Covers
 from panprivacy.tables.planning.request import Request
 from panprivacy.tables.planning.universe import check_memory
 
@@ -36,7 +36,7 @@ def _share(name: str, value: object) -> str:
     return f"{share:g}"
 
 
-class SketchSizes(Sizes, frozen=True, tag="overlap"):
+class OverlapSizes(Sizes, frozen=True, tag="overlap"):
     """The users of a window, as a noisy table that is published and compared with others."""
 
     most_memory: ClassVar[int] = 1 << 20
@@ -75,7 +75,7 @@ class SketchSizes(Sizes, frozen=True, tag="overlap"):
         ),
     ] = "0.5"
 
-    def plan(self, request: Request) -> SketchPlan:
+    def plan(self, request: Request) -> OverlapPlan:
         """Hashed bits for an expected number of users, or one bit for each user of a universe."""
         check_memory(self.cells, self.memory)
         self._check_request(request)

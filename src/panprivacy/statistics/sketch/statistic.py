@@ -17,14 +17,14 @@ from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.sketch.cases import TRIALS, WALKS
-from panprivacy.statistics.sketch.plan import SketchPlan
+from panprivacy.statistics.sketch.plan import OverlapPlan
+from panprivacy.statistics.sketch.publishing import SketchMemory, SketchReleasing
 from panprivacy.statistics.sketch.released import SketchRelease
-from panprivacy.statistics.sketch.releasing import SketchMemory, SketchReleasing
-from panprivacy.statistics.sketch.sizes import SketchSizes
+from panprivacy.statistics.sketch.sizes import OverlapSizes
 from panprivacy.statistics.statistic import Statistic
 
 
-class OverlapSketch(Statistic[SketchPlan, SketchRelease]):
+class OverlapSketch(Statistic[OverlapPlan, SketchRelease]):
     """The users of a window, as a noisy table that is published and compared with others.
 
     >>> import panprivacy as pp
@@ -53,7 +53,7 @@ class OverlapSketch(Statistic[SketchPlan, SketchRelease]):
 
     __slots__ = ()
 
-    entry = CatalogueEntry(SketchSizes, trials=TRIALS, walks=WALKS)
+    entry = CatalogueEntry(OverlapSizes, trials=TRIALS, walks=WALKS)
 
     _memory = SketchMemory
     _releasing = SketchReleasing

@@ -21,11 +21,11 @@ from panprivacy.tables.cells.packed import PackedTable
 _SAME, _ABSENT, _PRESENT = None, 0, 1
 """Which bit of the state is published: the seen one, or an absent or a present one, redrawn."""
 
-History = tuple[int, int | None]
+CellHistory = tuple[int, int | None]
 """A cell until the table is published: whether the bit that was seen is one of an absent user (0)
 or of a present one (1), and which bit was published."""
 
-NEIGHBOURS: Final[tuple[tuple[History, History], ...]] = (
+NEIGHBOURS: Final[tuple[tuple[CellHistory, CellHistory], ...]] = (
     ((1, _SAME), (0, _SAME)),
     ((0, _PRESENT), (0, _SAME)),
     ((1, _PRESENT), (0, _SAME)),
@@ -34,7 +34,7 @@ NEIGHBOURS: Final[tuple[tuple[History, History], ...]] = (
 )
 """Histories of a cell in two neighbouring streams."""
 
-AFTER_A_CRASH: Final[tuple[tuple[History, History], ...]] = (
+AFTER_A_CRASH: Final[tuple[tuple[CellHistory, CellHistory], ...]] = (
     ((1, _ABSENT), (0, _SAME)),
     ((1, _PRESENT), (1, _ABSENT)),
 )
@@ -92,7 +92,7 @@ class BitLaw:
         """The same if crashes may lose what was seen."""
         return self._worst((*NEIGHBOURS, *AFTER_A_CRASH))
 
-    def _worst(self, neighbours: Sequence[tuple[History, History]]) -> Fraction:
+    def _worst(self, neighbours: Sequence[tuple[CellHistory, CellHistory]]) -> Fraction:
         """Return the largest ratio over pairs of histories, both ways."""
         return max(
             max(one / other, other / one)

@@ -29,8 +29,8 @@ from panprivacy.ground.files import read_at_most, write_new_file
 from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.frames import Framed
 from panprivacy.statistics.overlaps.patterns import CellLayout
+from panprivacy.statistics.overlaps.sets import SketchSet
 from panprivacy.statistics.release import Label
-from panprivacy.statistics.sketch.sets import SketchSet
 from panprivacy.tables.cells.published import BitLaw
 
 FORMAT: Final = 1

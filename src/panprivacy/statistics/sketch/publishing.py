@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from panprivacy.errors import PanPrivacyError
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.header import unpacked
+from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.release import Answer
-from panprivacy.statistics.sketch.plan import SketchPlan, SketchReading
+from panprivacy.statistics.sketch.plan import OverlapPlan, OverlapReading
 from panprivacy.statistics.sketch.released import SketchRelease
-from panprivacy.statistics.sketch.sketch import Sketch
 from panprivacy.statistics.state import State
 from panprivacy.statistics.table.memory import Batch, TableMemory
 from panprivacy.statistics.table.releasing import TableReleasing
@@ -23,7 +23,7 @@ from panprivacy.tables.cells.protocol import Table
 from panprivacy.tables.ids import Labels, SharedColumn, WholeNumbers
 
 
-class SketchMemory(TableMemory[SketchPlan]):
+class SketchMemory(TableMemory[OverlapPlan]):
     """A state of which each table is published once: a new one takes its place."""
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class SketchMemory(TableMemory[SketchPlan]):
             raise PanPrivacyError(message)
 
 
-class SketchReleasing(TableReleasing[SketchPlan]):
+class SketchReleasing(TableReleasing[OverlapPlan]):
     """The release of a table of bits: a further random table, drawn from it once."""
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class SketchReleasing(TableReleasing[SketchPlan]):
 
     def answer(self, reading: Reading, counts: NDArray[Any], confidence: float = 0.95) -> Answer:
         """Return the answer of a published table: a function of it, the plan and the key."""
-        plan, read = self.memory.plan, cast("SketchReading", reading)
+        plan, read = self.memory.plan, cast("OverlapReading", reading)
         release = read.answer(read.counts(counts), confidence).under(self.memory.name)
         key = self.memory.now.key
         return SketchRelease.of(release, Sketch.of(plan, key, counts))

@@ -1,0 +1,58 @@
+"""Sets of users, made of published tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.errors import InputError
+from tests.unit.test_sketch import published
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Tables of three windows of 2,000 users each."""
+    return [published(np.arange(start, start + 2_000), epsilon=12) for start in (0, 1_000, 1_500)]
+
+
+class TestSets:
+    def test_operators_say_what_sets_say(self, windows):
+        monday, tuesday, wednesday = windows
+        for chosen, truth in [
+            (monday | tuesday, 3_000),
+            (monday & tuesday, 1_000),
+            (monday - tuesday, 1_000),
+            (monday ^ tuesday, 2_000),
+            (monday & tuesday & wednesday, 500),
+            ((monday | wednesday) - tuesday, 1_500),
+            (monday - (tuesday | wednesday), 1_000),
+            (monday & (tuesday | monday), 2_000),
+        ]:
+            answer = chosen.count(confidence=1 - 1e-6)
+            assert answer.low <= truth <= answer.high
+            assert answer.high - answer.low < 1_000
+
+    def test_shares_of_sets(self, windows):
+        monday, tuesday, _ = windows
+        answer = (monday & tuesday).share_of(monday, confidence=1 - 1e-6)
+        assert answer.low < 0.5 < answer.high < 0.7
+
+    def test_an_overlap_answers_all_questions(self, windows):
+        found = pp.overlap(*windows)
+        answers = found.answers()
+        assert len(answers) == 5
+        assert answers["return rate"].value == found.return_rate().value
+        assert found.exactly(3).low < 500 < found.exactly(3).high
+        assert found.at_least(2).low < 2_000 < found.at_least(2).high
+
+    def test_what_cannot_be_compared_is_refused(self, windows):
+        monday = windows[0]
+        with pytest.raises(InputError, match="compare two sketches or more"):
+            pp.overlap(monday)
+        with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
+            pp.overlap(monday, pp.Sketch.read(monday.to_bytes()))
+        with pytest.raises(InputError, match="another addressing key"):
+            pp.overlap(monday, published([1], key=b"another key than that"))
+        with pytest.raises(InputError, match="has other cells"):
+            pp.overlap(monday, published([1], expected=3_000))

@@ -205,7 +205,7 @@ def test_a_hash_is_the_same_in_all_versions_of_python():
 def copied(tmp_path):
     """Replaces text in a copy of the bits, and tells what a pin of their update says then."""
     original = PACKAGE / "tables/cells/bits.py"
-    code = "panprivacy.tables.cells.bits.BitCells.update"
+    code = "panprivacy.tables.cells.bits.RedrawnBits.update"
     page = ROOT / "docs" / "guarantees" / "bits.md"
     copy = tmp_path / "panprivacy/tables/cells/bits.py"
     copy.parent.mkdir(parents=True)
@@ -221,7 +221,7 @@ def copied(tmp_path):
 def test_a_changed_line_of_code_asks_for_the_proof_to_be_read_again(copied):
     (line,) = copied("fresh = coins.bernoulli(self.presence(epoch)", "fresh = coins.bernoulli(1")
     assert line == (
-        "docs/guarantees/bits.md speaks of panprivacy.tables.cells.bits.BitCells.update, "
+        "docs/guarantees/bits.md speaks of panprivacy.tables.cells.bits.RedrawnBits.update, "
         "which has changed: read the proof again, then run `make pins`"
     )
 
@@ -241,7 +241,7 @@ def test_what_is_no_code_of_his_leaves_a_pin_alone(copied, old, new):
 
 def test_code_that_is_gone_is_reported(copied):
     (line,) = copied("    def update(", "    def take_in(")
-    assert line.endswith("BitCells.update, which does not exist")
+    assert line.endswith("RedrawnBits.update, which does not exist")
 
 
 def test_tests_that_do_not_exist_are_not_found():

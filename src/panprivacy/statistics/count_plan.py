@@ -69,7 +69,7 @@ class CountPlan(Plan):
         return Slicing(self, self.table.cells)
 
     @property
-    def aggregation(self) -> CountAggregation:
+    def aggregation(self) -> Aggregation:
         """The contributions of several tables, as one."""
         return CountAggregation(self)
 

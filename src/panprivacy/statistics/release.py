@@ -142,7 +142,7 @@ class Release(Tabular):
             object.__setattr__(self, "estimate", self.value)
         object.__setattr__(self, "value", min(max(self.value, self.low), self.high))
 
-    def under(self, statistic: str | None = None, group: Label | None = None) -> Release:
+    def under(self, statistic: str | None = None, group: Label | None = None) -> Self:
         """The same answer under the name of a statistic, of a group, or both."""
         return replace(self, name=self.name.under(statistic, group))
 

@@ -224,7 +224,7 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
                 "other users: make all windows with the same key="
             )
             raise InputError(message)
-        digest = hashlib.sha256(one.packed).digest()
+        digest = hashlib.sha256(one.packed.tobytes()).digest()
         if digest in seen:
             message = (
                 f"sketch {place} is sketch {seen[digest]} once more: its noise would count as "

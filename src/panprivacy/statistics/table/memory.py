@@ -153,7 +153,7 @@ class TableMemory(Memory, Generic[P]):
             ids = [chunk for batch in batches for chunk in batch.ids]
             deltas = concatenated_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         state, rows = self.now, CellBatch(self.addressing, ids)
-        self.cells.update(state.table, rows, deltas, state.intrusions, self.coins)
+        self.cells.update(state.arrays[0], rows, deltas, state.intrusions, self.coins)
 
     def check_plans(self, plans: Iterable[Plan]) -> None:
         """Refuse batches that were checked for another plan: their cells may not exist here."""

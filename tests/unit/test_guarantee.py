@@ -21,6 +21,7 @@ from panprivacy.privacy.guarantee import (
     exp_bounds,
     joint_loss,
     joint_releases,
+    loss_over,
     losses,
     randomised_response,
     unseen_bits,
@@ -550,3 +551,13 @@ def test_a_document_has_every_bound_rounded_up():
     assert told["epsilon"] > Fraction(1, 3)
     assert told["delta"] >= Fraction(1, 10**9)
     assert (told["adjacency"], told["conditions"]) == ("user", ["c"])
+
+
+def test_windows_of_different_guarantees_lose_their_unseen_losses_and_the_dearest_look():
+    small, large = pp.Guarantee(Fraction(1), unseen=Fraction(1, 4)), pp.Guarantee(Fraction(2))
+    dear = pp.Guarantee(Fraction(3), unseen=Fraction(1))
+    assert loss_over([small, large, dear]).epsilon == Fraction(1, 4) + 2 + 3
+    assert loss_over([small]) == small.loss
+    for windows in 2, 5:
+        assert loss_over([dear] * windows).epsilon == 3 + (windows - 1) * 3 - 2 * (windows - 1)
+        assert loss_over([dear] * windows) == dear.over(windows)

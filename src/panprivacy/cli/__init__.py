@@ -27,6 +27,7 @@ from panprivacy.errors import PanPrivacyError
 _COMMANDS = {
     "run": "Count the users of files, or of standard input as it arrives.",
     "merge": "Join what several shards contributed, and answer once; the contributions are spent.",
+    "overlap": "Say who came back: union, intersection and return rate of published tables.",
     "stats": "List what can be counted, or say how one statistic is written.",
     "plan": "Show the error to expect by epsilon and memory, or the plan that reaches an error.",
     "advise": "Recommend what to count, from how many people come, how often and how exact.",
@@ -107,6 +108,7 @@ _EXTRA_FILE = re.compile(r"unexpected extra argument.*?\((\S+\.toml)\)")
 _EXAMPLES = {
     "run": "run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1",
     "merge": "merge east.part west.part --identity key.txt",
+    "overlap": "overlap monday.sketch tuesday.sketch",
     "explain": "explain seized.state",
     "attack": "attack dictionary",
     "token": "token beacons --may ingest",

@@ -68,7 +68,7 @@ def print_json(printed: Printed) -> None:
 def json_line(printed: Printed) -> str:
     """Return one JSON object on one line, in a demonstration with the truth and the rate."""
     document: dict[str, object] = {
-        "answers": list(_rows(printed)),
+        "answers": json_rows(printed.answers, printed.facts.truth if printed.facts else None),
         **printed.guarantee.document(),
         "state_bytes": printed.state_bytes,
     }
@@ -95,32 +95,29 @@ def json_line(printed: Printed) -> str:
     return json.dumps(document)
 
 
-def _rows(printed: Printed) -> Iterator[dict[str, object]]:
-    """Yield the answers as values of JSON."""
-    for name, row in zip(printed.answers, printed.answers.rows(), strict=True):
-        truth = {"truth": printed.facts.truth.get(name)} if printed.facts else {}
-        yield {
-            key: "inf" if isinstance(value, float) and math.isinf(value) else value
-            for key, value in {**row, **truth}.items()
-        }
+def json_rows(
+    answers: Answers, truth: Mapping[Name, float] | None = None
+) -> list[dict[str, object]]:
+    """Return answers as values of JSON; in a demonstration with their true numbers."""
+    found = []
+    for name, row in zip(answers, answers.rows(), strict=True):
+        known = {} if truth is None else {"truth": truth.get(name)}
+        found.append(
+            {
+                key: "inf" if isinstance(value, float) and math.isinf(value) else value
+                for key, value in {**row, **known}.items()
+            }
+        )
+    return found
 
 
 def print_text(printed: Printed) -> None:
     """Print a table, the guarantee, and in a demonstration the truth."""
     truths = printed.facts.truth if printed.facts else {}
-    grouped = printed.guarantee.groups is not None
-    table = Table(box=None, pad_edge=False)
-    for heading in ["statistic", *(["group"] if grouped else [])]:
-        table.add_column(heading)
-    interval = f"{100 * printed.confidence:g} % interval"
-    for heading in ["answer", interval, *(["truth"] if truths else [])]:
-        table.add_column(heading, justify="right")
     listed = printed.answers.answers(_MOST_ROWS)
-    for name, one in listed.items():
-        group = [str(name.group)] if grouped else []
-        value, low, high = one.formatted() if one else ("lost", "", "")
-        truth = [format_number(truths[name], one.unit)] if one and name in truths else []
-        table.add_row(_title(name), *group, value, f"{low} to {high}" if one else "", *truth)
+    table = answer_table(
+        listed, printed.confidence, truths, grouped=printed.guarantee.groups is not None
+    )
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if printed.window:
         partial = "" if printed.window.complete else " (partial)"
@@ -133,7 +130,7 @@ def print_text(printed: Printed) -> None:
     hidden = len(printed.answers) - len(listed)
     if hidden > 0:
         console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
-    for line in (*_notes(listed), *_uncut(listed)):
+    for line in remarks_on(listed):
         console.print(line, soft_wrap=True)
     if printed.answers.lost:
         console.print(f"Lost: {_LOST}.", soft_wrap=True)
@@ -143,6 +140,41 @@ def print_text(printed: Printed) -> None:
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
+
+
+def answer_table(
+    listed: Mapping[Name, Release | None],
+    confidence: float,
+    truths: Mapping[Name, float] | None = None,
+    *,
+    grouped: bool = False,
+) -> Table:
+    """Return a table of answers for people.
+
+    Args:
+        listed: the answers, by name; None for one that is lost.
+        confidence: confidence level of their intervals.
+        truths: the true numbers, in a demonstration.
+        grouped: whether a column has the group of each.
+    """
+    table = Table(box=None, pad_edge=False)
+    for heading in ["statistic", *(["group"] if grouped else [])]:
+        table.add_column(heading)
+    interval = f"{100 * confidence:g} % interval"
+    for heading in ["answer", interval, *(["truth"] if truths else [])]:
+        table.add_column(heading, justify="right")
+    for name, one in listed.items():
+        group = [str(name.group)] if grouped else []
+        value, low, high = one.formatted() if one else ("lost", "", "")
+        truth = [format_number(truths[name], one.unit)] if one and truths and name in truths else []
+        table.add_row(_title(name), *group, value, f"{low} to {high}" if one else "", *truth)
+    return table
+
+
+def remarks_on(listed: Mapping[Name, Release | None]) -> Iterator[str]:
+    """Yield the notes on answers, and the estimates of those that were clamped."""
+    yield from _notes(listed)
+    yield from _uncut(listed)
 
 
 def _local(moment: datetime, zone: str) -> str:

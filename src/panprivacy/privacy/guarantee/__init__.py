@@ -28,7 +28,12 @@ from panprivacy.privacy.guarantee.losses import (
     unseen_count,
     unseen_loss,
 )
-from panprivacy.privacy.guarantee.promise import DAY_SECONDS, Guarantee, windows_in_a_year
+from panprivacy.privacy.guarantee.promise import (
+    DAY_SECONDS,
+    Guarantee,
+    loss_over,
+    windows_in_a_year,
+)
 
 __all__ = [
     "DAY_SECONDS",
@@ -48,6 +53,7 @@ __all__ = [
     "joint_loss",
     "joint_releases",
     "log_above",
+    "loss_over",
     "number_above",
     "randomised_response",
     "rounded_up",

@@ -5,7 +5,7 @@ Every surface that prints a loss reads it here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -263,6 +263,21 @@ class Guarantee:
             promise += f"; a user of up to {events} loses {self.of_user}"
         crashes = self.says_of_crashes()
         return "; ".join([promise, *([crashes] if crashes else []), *self.conditions])
+
+
+def loss_over(windows: Sequence[Guarantee]) -> PrivacyLoss:
+    """Return the loss of a user who is in windows of different guarantees, one of which is seen.
+
+    It is that of the window whose look costs most, and of the others without a look.
+    [docs/guarantees/windows.md]
+
+    Args:
+        windows: the guarantee of each, at least one.
+    """
+    seen = max(range(len(windows)), key=lambda place: windows[place].unannounced)
+    return PrivacyLoss.total(
+        one.loss if place == seen else one.unseen_loss for place, one in enumerate(windows)
+    )
 
 
 def windows_in_a_year(window_seconds: float) -> int:

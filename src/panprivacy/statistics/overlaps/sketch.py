@@ -253,20 +253,24 @@ class Sketch(Framed):
     def __xor__(self, other: Sketch | SketchSet) -> SketchSet:
         return SketchSet.of(self) ^ other
 
-    def to_arrow(self) -> pa.Table:
-        """Return one row: names, window, price, and the bytes of the sketch."""
+    def known(self) -> dict[str, object]:
+        """Return names, window, price and size, as values of JSON."""
         front = self.front
-        row = {
+        moments = {"start": front.start, "end": front.end}
+        return {
             "stream": front.stream,
             "statistic": front.statistic,
             "group": None if front.group is None else str(front.group),
-            "start": front.start,
-            "end": front.end,
+            **{name: None if one is None else one.isoformat() for name, one in moments.items()},
             "epsilon": self.guarantee.document()["epsilon"],
             "covers": front.covers,
             "cells": self.layout.cells,
-            "sketch": self.to_bytes(),
         }
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row: names, window, price, and the bytes of the sketch."""
+        front = self.front
+        row = {**self.known(), "start": front.start, "end": front.end, "sketch": self.to_bytes()}
         return pa.Table.from_pylist([row], pa.schema(list(_COLUMNS.items())))
 
     def __repr__(self) -> str:

@@ -1,0 +1,52 @@
+"""What published tables cost a user of all of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.statistics.overlaps.price import SketchPrice
+
+
+@pytest.fixture(scope="module")
+def one():
+    return pp.OverlapSketch(epsilon=2, expected=10_000, key=b"x" * 16).release().sketch
+
+
+def days(one, *numbers, **named):
+    return [
+        one.named(start=datetime(2026, 1, day, tzinfo=UTC), end=datetime(2026, 1, day + 1,
+                  tzinfo=UTC), **named)
+        for day in numbers
+    ]  # fmt: skip
+
+
+def test_windows_of_one_guarantee_lose_what_it_says(one):
+    for number in 1, 2, 7:
+        price = SketchPrice.of([one] * number)
+        assert price.loss == one.guarantee.over(number)
+        assert price.document() == {"windows": number, "seen": 1, **price.loss.document()}
+
+
+def test_groups_of_a_window_are_seen_by_one_look(one):
+    left, right = days(one, 1, 2, group="left"), days(one, 1, 2, group="right")
+    price = SketchPrice.of([*left, *right])
+    assert len(price.windows) == 2
+    unseen = one.guarantee.unseen_loss
+    assert price.loss == one.guarantee.loss.times(2) + unseen.times(2)
+
+
+def test_groups_without_a_window_are_taken_for_those_of_one(one):
+    groups = [one.named(group=group) for group in ("a", "b", "c")]
+    assert SketchPrice.of(groups).loss == one.guarantee.loss.times(3)
+
+
+def test_a_window_whose_state_nobody_sees_is_said(one):
+    told = {"epsilon": 1, "expected": 10_000, "key": b"x" * 16, "covers": "publication"}
+    other = pp.OverlapSketch(**told).release().sketch
+    price = SketchPrice.of([one, other])
+    assert not price.looks
+    assert str(price).startswith("a user of all 2 windows, where nobody sees the state, loses")
+    assert price.loss.epsilon == 3

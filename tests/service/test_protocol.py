@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPResponse
@@ -653,14 +655,15 @@ def connected(served):
         yield sock, made
 
 
-def waiting(made):
+def waiting(made, reader):
     """Bytes that a connection has in memory: what was sent ahead, and what has not left."""
     unsent = 0 if made.transport.is_closing() else made.transport.get_write_buffer_size()
-    return made.reader.ahead + unsent
+    return reader.ahead + unsent
 
 
 def test_who_sends_ahead_has_one_request_parsed_and_little_in_memory(served, connected, seen):
     sock, made = connected
+    reader = made.reader
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     sock.setblocking(False)
     most, answers = 0, 0
@@ -668,7 +671,7 @@ def test_who_sends_ahead_has_one_request_parsed_and_little_in_memory(served, con
         with suppress(BlockingIOError):
             sock.send(AHEAD)
         time.sleep(0.001)
-        most, before, answers = max(most, waiting(made)), answers, seen.asked
+        most, before, answers = max(most, waiting(made, reader)), answers, seen.asked
         assert len(made.pipeline) <= 1
         assert answers - before <= 50  # one in a millisecond, and some time has passed
     assert most <= (1 << 12) + (1 << 14)
@@ -702,13 +705,14 @@ def test_who_reads_nothing_is_cut_off(served, connected):
 
 def test_a_sender_with_a_token_need_not_wait_its_turn(served, connected, monkeypatch):
     sock, made = connected
+    reader = made.reader
     turns = []  # of others as well: those of an earlier test may still be there
     monkeypatch.setattr(served.server.server_state.turns, "add", turns.append)
     sock.sendall(post(FIRST))
     assert status_of_next(sock) == 202
     sock.sendall(post(SECOND) * 19 + post(SECOND, close=True))
     assert [one.status for one in answers_in(received(sock))] == [202] * 20
-    assert made.reader.go_on not in turns
+    assert reader.go_on not in turns
 
 
 def test_large_bodies_are_read_in_turns_and_small_ones_at_once(served, monkeypatch):
@@ -833,6 +837,18 @@ def test_a_flood_of_idle_connections_makes_room(unchanged):
         check_problem(answer, 400)
         assert len(unchanged.server.server_state.connections) <= 50
         assert socks[0].recv(1) == b""
+
+
+def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(served):
+    there = {*served.server.server_state.connections}
+    gc.disable()
+    try:
+        with served.connect():
+            wait_for(lambda: {*served.server.server_state.connections} - there)
+            (made,) = map(weakref.ref, {*served.server.server_state.connections} - there)
+        wait_for(lambda: made() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_request_that_is_under_way_is_not_cut_off(served):

@@ -101,8 +101,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         super().connection_lost(exc)
         self.lane.forget_head()
         self.lane.let_go()
-        if self.idle and self.headers:
-            self.headers.clear()
+        if self.idle:
+            if self.headers:
+                self.headers.clear()
+            del self.head, self.lane, self.reader  # no cycle is left for the garbage collector
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection stays open: a sender may still wait for its last answer."""

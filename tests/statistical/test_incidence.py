@@ -193,3 +193,20 @@ def check_coverage(answers):
     """They hold the truth at least as often as they say; intervals of half the width do not."""
     assert accepted(happens(answers.covered(), RUNS, COVERAGE[0], 1))
     assert rejected(happens(answers.covered(shrunk=2), RUNS, COVERAGE[0], 1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "sizes", [{"universe": 6_000}, {"expected": 5_000}], ids=["direct", "hashed"]
+)
+def test_the_interval_of_a_mean_holds_the_truth(sizes):
+    """Fieller's interval, of 90 %."""
+    states = np.random.default_rng(1).integers(1, 5, 5_000)
+    covered, runs, level = 0, 100, 0.9
+    for _ in range(runs):
+        visits = pp.Incidence(**sizes, bound=5, below=0, epsilon=4)
+        visits.update(np.arange(5_000), states)
+        mean = visits.release(confidence=level, mean=True)["mean"]
+        covered += mean.low <= states.mean() <= mean.high
+    assert accepted(happens(covered, runs, level, 1))
+    assert rejected(happens(round(0.7 * runs), runs, level, 1))

@@ -310,7 +310,7 @@ def test_a_delta_is_one_event(signed, delta):
         ({"edges": "1,x"}, "finite"),
         ({"edges": (0, math.nan)}, "finite"),
         ({"edges": (-1, 1), "scale": "log"}, "above 0"),
-        ({"low": 1, "high": 1 + 1e-15, "bins": 100}, "too narrow"),
+        ({"low": 1, "high": 1 + 1e-15, "bins": 100}, "so narrow"),
         ({"low": -1e308, "high": 1e308}, "apart"),
         ({"low": 1, "high": 5, "scale": "round"}, "linear or log"),
         ({"low": 1, "high": 5, "outside": "drop"}, "open or refuse"),

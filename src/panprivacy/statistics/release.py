@@ -43,7 +43,7 @@ class Name(NamedTuple):
     def _numbers(self) -> Iterator[str]:
         numbers = [_written(number) for _, number in self.arguments]
         if numbers:
-            yield (" to " if self.arguments[0][0] == "low" else "**").join(numbers)
+            yield (" to " if self.arguments[0][0] in _ENDS else "**").join(numbers)
 
     def under(self, statistic: str | None, group: Label | None) -> Name:
         """The same question of another statistic or group; None leaves either."""
@@ -67,6 +67,10 @@ class Name(NamedTuple):
             "arguments": ",".join(f"{name}={_written(number)}" for name, number in self.arguments),
             "group": None if self.group is None else str(self.group),
         }
+
+
+_ENDS = "low", "first"
+"""The first argument of a question about a range."""
 
 
 def _written(number: float) -> str:

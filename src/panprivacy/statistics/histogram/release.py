@@ -11,8 +11,9 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.ground.validation import proportion
 from panprivacy.statistics.histogram.decoder import BinsModel
-from panprivacy.statistics.histogram.questions import HistogramQuery, read_shares
+from panprivacy.statistics.histogram.questions import HistogramQuery
 from panprivacy.statistics.notes import note_on
+from panprivacy.statistics.quantiles import read_shares
 from panprivacy.statistics.release import Label, Name, Named, Release
 from panprivacy.tables.edges import Edges
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,6 +142,32 @@ class States:
     def distinct(self) -> LinearQuery:
         """Users in any state but 0."""
         return LinearQuery.of("distinct", (self.values() != 0).astype(np.int64))
+
+    def ranges(self, edges: Sequence[object]) -> list[LinearQuery]:
+        """Users from each state to below the next one, and from the last one on.
+
+        Raises:
+            PlanError: one is no state from 1 to the bound, or they do not rise.
+        """
+        chosen = [self._state(1, histogram=edge) for edge in edges]
+        if any(low >= high for low, high in itertools.pairwise(chosen)):
+            message = "histogram must be rising states, such as 1,5,10"
+            raise PlanError(message)
+        values, found = self.values(), []
+        for low, high in itertools.pairwise(chosen):
+            scores = ((values >= low) & (values < high)).astype(np.int64)
+            found.append(LinearQuery.of("between", scores, first=low, last=high - 1))
+        return found + [self.at_least(last) for last in chosen[-1:]]
+
+    def above_mean(self, mean: float) -> LinearQuery:
+        """Above 0 if the mean state of all users not in state 0 is above this.
+
+        The scores are 2**20 times what counts; states count as far as the bound.
+        """
+        values = self.values()
+        cut = np.clip(values, self.listed()[0], self.bound)
+        scores = np.rint((cut - mean) * (values != 0) * 2**20).astype(np.int64)
+        return LinearQuery.of("mean", scores)
 
     def at_most_share(self, most: int, share: float) -> LinearQuery:
         """Above 0 if more than a share of all users not in state 0 are in state `most` or lower.

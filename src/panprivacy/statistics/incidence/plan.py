@@ -18,7 +18,12 @@ from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, S
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
-from panprivacy.statistics.incidence.release import UserPopulation, check_askable
+from panprivacy.statistics.incidence.release import (
+    MEAN,
+    UserPopulation,
+    check_askable,
+    quantile_name,
+)
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.slicing import Slicing
@@ -145,12 +150,13 @@ class IncidencePlan(Plan):
         asked, model = self.linear(query), self.model(epoch)
         population = UserPopulation(self.states, self.universe, self.cells)
         epsilon = self.split.budget.release
-        few = 0 < len(asked) ** 2 <= self.law.modulus
+        few = 0 < len(asked) ** 2 <= self.law.modulus and not query.needs_all
         if isinstance(model, StateModel) and few and self.can_name(epoch):
             named = NamedReading.of(population, model, asked, epsilon)
             if named.is_better():
                 return named
-        return HistogramReading(population, model, asked, epsilon)
+        further = query.quantile, query.mean
+        return HistogramReading(population, model, asked, epsilon, *further)
 
     def shows_range(self, query: IncidenceQuery) -> bool:
         """Whether a whole histogram leaves; of a few named counts nothing follows."""
@@ -181,12 +187,17 @@ class IncidencePlan(Plan):
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """Return the names of the queries; a complete histogram has one for each state."""
-        return tuple(one.name for one in self.linear(query)) or (Name("", "histogram"),)
+        return self._named(query) or (Name("", "histogram"),)
 
     def answered(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """Return the queries, or each state of a complete histogram."""
-        asked = tuple(one.name for one in self.linear(query))
+        asked = self._named(query)
         return asked or UserPopulation(self.states, self.universe, self.cells).names()
+
+    def _named(self, query: IncidenceQuery) -> tuple[Name, ...]:
+        """Return the names of everything that is asked by name."""
+        linear = (one.name for one in self.linear(query))
+        return (*linear, *map(quantile_name, query.quantile), *[MEAN] * query.mean)
 
     @property
     def largest(self) -> float:
@@ -205,6 +216,10 @@ class IncidencePlan(Plan):
             return float((states == numbers[0]).sum() + (0 if numbers[0] else unseen))
         if name.question == "at_least":
             return float((states >= numbers[0]).sum())
+        if name.question == "between":
+            return float(((states >= numbers[0]) & (states <= numbers[1])).sum())
+        if name.question in {"quantile", "mean"}:
+            return _of_users_that_came(states[states != 0], self.bound, *numbers)
         if name.question == "distinct":
             return float(np.count_nonzero(states))
         tau, power = (*numbers, 1)[:2]
@@ -218,6 +233,15 @@ class IncidencePlan(Plan):
         load = (self.expected or 0) / self.cells
         model = SharedModel(self.law, self.request.intrusions, self.cells)
         return model.spectrum.is_readable(load, noise_variance(2, self.split.budget))
+
+
+def _of_users_that_came(states: NDArray[np.int64], bound: int, share: float | None = None) -> float:
+    """Return the exact mean of states, or a quantile of them; NaN of nobody."""
+    if not len(states):
+        return math.nan
+    if share is None:
+        return float(np.clip(states, -bound, bound).mean())
+    return float(np.quantile(states, share, method="inverted_cdf"))
 
 
 class IncidenceAggregation(Aggregation):
@@ -252,7 +276,8 @@ class IncidenceAggregation(Aggregation):
         read = plan.states, plan.universe, plan.cells
         epsilon = plan.split.budget.release
         shared = SharedModels(model, tables)
-        return HistogramReading(UserPopulation(*read), shared, plan.linear(query), epsilon)
+        asked = plan.linear(query), epsilon, query.quantile, query.mean
+        return HistogramReading(UserPopulation(*read), shared, *asked)
 
     def of_cells(
         self, query: IncidenceQuery, epoch: int, tables: int

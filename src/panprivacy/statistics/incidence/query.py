@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import parse_powers, parse_states
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
+from panprivacy.statistics.quantiles import read_shares
 from panprivacy.statistics.records import Query, custom_field, flag
 
 
@@ -42,6 +43,15 @@ def _powers(name: str, given: object) -> tuple[tuple[object, object], ...]:
     return tuple((tau, power) for tau, power in pairs)
 
 
+def _inner_shares(name: str, given: object) -> tuple[float, ...]:
+    """Return shares, each strictly between 0 and 1."""
+    shares = read_shares(name, given)
+    if not all(0 < share < 1 for share in shares):
+        message = f"{name}=: a share of users must lie strictly between 0 and 1"
+        raise PlanError(message)
+    return shares
+
+
 _SUMS = "the sums of states, each cut to 0 and these"
 
 
@@ -61,6 +71,24 @@ class IncidenceQuery(Query, frozen=True):
         custom_field(_powers, "10**2", "the same of powers of states, as pairs (10, 2)", "10**2"),
     ] = ()
     distinct: Annotated[bool, flag("users whose state is not 0")] = False
+    histogram: Annotated[
+        tuple[int, ...],
+        custom_field(_states, "1,5,10", "users from each of these states to below the next, and "
+                     "from the last one on", "1,5,10"),
+    ] = ()  # fmt: skip
+    quantile: Annotated[
+        tuple[float, ...],
+        custom_field(_inner_shares, "0.5,0.9", "the states that such shares of the users that came "
+                     "do not exceed", "0.5,0.9"),
+    ] = ()  # fmt: skip
+    mean: Annotated[
+        bool, flag("the mean state of the users that came, each state cut to the bound")
+    ] = False
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether it can be answered from the counts of all states alone."""
+        return bool(self.quantile) or self.mean
 
     def linear(self, states: States) -> list[LinearQuery]:
         """The linear queries that are asked, in order.
@@ -74,4 +102,5 @@ class IncidenceQuery(Query, frozen=True):
             *(states.cropped_sum(tau) for tau in self.cropped_sum),
             *(states.cropped_moment(*pair) for pair in self.cropped_moment),
             *([states.distinct()] if self.distinct else []),
+            *states.ranges(self.histogram),
         ]

@@ -108,12 +108,16 @@ class HistogramReading:
         model: reads the histogram.
         queries: what is asked of it; nothing for the histogram itself.
         epsilon: of the release.
+        shares: the quantiles that are asked.
+        mean: whether the mean is.
     """
 
     population: UserPopulation
     model: StateModel | SharedModel | SharedModels
     queries: Sequence[LinearQuery]
     epsilon: Fraction
+    shares: tuple[float, ...] = ()
+    mean: bool = False
 
     @property
     def scales(self) -> tuple[Fraction]:
@@ -142,6 +146,8 @@ class HistogramReading:
             query.name: (query, model.from_histogram(query, counts, variance))
             for query in self.queries
         }
-        whole = None if answers else WholeHistogram(model, variance)
+        further = bool(self.shares) or self.mean
+        whole = WholeHistogram(model, variance) if further or not answers else None
         epsilon, numbers = float_above(self.epsilon), tuple(counts.tolist())
-        return IncidenceRelease(self.population, numbers, confidence, epsilon, answers, whole)
+        read = self.population, numbers, confidence, epsilon, answers, whole
+        return IncidenceRelease(*read, shares=self.shares, asks_mean=self.mean)

@@ -50,6 +50,14 @@ class UserPopulation:
         return (*states, *([] if above is None else [above.name]))
 
 
+MEAN = Name("", "mean")
+
+
+def quantile_name(share: float) -> Name:
+    """Return the name of the answer of a quantile."""
+    return Name("", "quantile", (("share", share),))
+
+
 @dataclass(frozen=True, slots=True)
 class WholeHistogram:
     """The reading of a complete histogram.
@@ -77,6 +85,8 @@ class IncidenceRelease(Named[Release]):
         whole: how to read the histogram, if nothing was named.
         statistic: name of the statistic.
         group: of users; None if they are not counted by group.
+        shares: the quantiles that were asked.
+        asks_mean: whether the mean was.
     """
 
     population: UserPopulation
@@ -87,6 +97,8 @@ class IncidenceRelease(Named[Release]):
     whole: WholeHistogram | None = None
     statistic: str = ""
     group: Label | None = None
+    shares: tuple[float, ...] = ()
+    asks_mean: bool = False
 
     def exactly(self, state: int) -> Release:
         """The number of users in this state."""
@@ -157,10 +169,46 @@ class IncidenceRelease(Named[Release]):
         value = smallest(lambda most: float(estimates(most).values) >= 0)
         low = smallest(lambda most: estimates(most).bound(self.confidence, 1) > 0)
         high = smallest(lambda most: estimates(most).bound(self.confidence, -1) > 0)
-        found = self._release("quantile", value, min(low, value), max(high, value))
+        ends = min(low, value), max(high, value)
+        found = self._release("quantile", value, *ends, share=wanted)
         return (
             found if states.lowest >= 0 else replace(found, note=None)
         )  # 0 is a state like others
+
+    def mean(self) -> Release:
+        """The mean state of the users not in state 0, each state cut to the bound.
+
+        Both numbers of this ratio have noise. A mean m is possible as long as the sum of the
+        states less m may be 0, over these users: Fieller's interval, from one release. It needs
+        the whole histogram.
+
+        Raises:
+            PlanError: the release answers named statistics only.
+        """
+        whole, states = self._histogram(), self.population.states
+
+        def estimates(mean: float) -> Estimates:
+            query = states.above_mean(mean)
+            return whole.model.from_histogram(query, self.counts, whole.noise_variance)
+
+        def last(possible: Callable[[float], bool], start: float, end: float) -> float:
+            """Bisect for the farthest possible mean on the way from the start to the end."""
+            if possible(end):
+                return end
+            for _ in range(_HALVINGS):
+                middle = (start + end) / 2
+                start, end = (middle, end) if possible(middle) else (start, middle)
+            return end
+
+        def may_be(mean: float, sign: int) -> bool:
+            found = estimates(mean)
+            return sign * found.bound(self.confidence, sign) + found.bias >= 0
+
+        least, most = float(states.listed()[0]), float(states.bound)
+        value = last(lambda mean: float(estimates(mean).values) >= 0, least, most)
+        low = last(lambda mean: may_be(mean, -1), value, least)
+        high = last(lambda mean: may_be(mean, 1), value, most)
+        return self._release("mean", value, min(low, value), max(high, value))
 
     def reach(self) -> tuple[int, int]:
         """Return the largest distance of states from 0; it needs the complete histogram.
@@ -208,15 +256,24 @@ class IncidenceRelease(Named[Release]):
         Args:
             most: of states, only so many, those nearest to 0; None for all.
         """
-        if self.whole is None:
-            found: Iterable[Release] = [self._read(*one) for one in self.named.values()]
+        if self._names_all:
+            found: Iterable[Release] = [
+                *(self._read(*one) for one in self.named.values()),
+                *map(self.quantile, self.shares),
+                *([self.mean()] if self.asks_mean else []),
+            ]
         else:
-            found = self._states(self.whole, most)
+            found = self._states(self._histogram(), most)
         return {one.name: one for one in found}
 
+    @property
+    def _names_all(self) -> bool:
+        """Whether something was asked by name."""
+        return self.whole is None or bool(self.shares) or self.asks_mean
+
     def __len__(self) -> int:
-        if self.whole is None:
-            return len(self.named)
+        if self._names_all:
+            return len(self.named) + len(self.shares) + self.asks_mean
         above = self.population.states.above() is not None
         return len(self.population.readable()) + above
 
@@ -311,7 +368,7 @@ class IncidenceRelease(Named[Release]):
         **arguments: float,
     ) -> Release:
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
-        unit = "users" if question in _COUNTING else "visits"
+        unit = "users" if question in _COUNTING else _UNITS.get(question, "visits")
         numbers = value, low, high, self.confidence, self.epsilon
         note = note_on(low, high, caveat=self.population.states.caveat(question), value=value)
         return Release(*numbers, self.counts, name, unit, note, *measured)
@@ -326,7 +383,9 @@ class IncidenceRelease(Named[Release]):
         return self.whole
 
 
-_COUNTING = {"exactly", "at_least", "distinct"}
+_HALVINGS = 40
+_UNITS = {"mean": "events per user"}
+_COUNTING = {"exactly", "at_least", "between", "distinct"}
 """Questions whose answers are numbers of users; others are sums of what users did."""
 
 

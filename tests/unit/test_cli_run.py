@@ -140,7 +140,7 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
         (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
         (
             ["--user", "name", "--stat", "median"],
-            "distinct, density, incidence, cropped-sum, threshold, heavy",
+            "distinct, density, overlap, incidence, cropped-sum, threshold, heavy",
         ),
         (["--stat", "distinct"], "--user"),
         (["--user", "name", "--stat", "distinct", "--colour"], "--colour"),

@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from panprivacy.cli.options import read_key
 from panprivacy.cli.output import Printed
 from panprivacy.cli.publishing import Schedule
-from panprivacy.errors import InputError, PlanError
-from panprivacy.ground.files import read_at_most, replace_file, unfinished
+from panprivacy.errors import PlanError
+from panprivacy.ground.files import replace_file, unfinished
 from panprivacy.ground.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
 from panprivacy.intake.programs.counting import Counting
 from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.release import Answers
-
-_MOST_KEY = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class ContributionFile:
         """
         if path is None:
             if recipient is not None or key is not None:
-                message = "--recipient and --key are for --contribute FILE"
+                message = "--recipient and --key are for --contribute FILE; --key also for --sketch"
                 raise PlanError(message)
             return None
         if recipient is None:
@@ -55,7 +54,7 @@ class ContributionFile:
             raise PlanError(message)
         check_recipient(recipient)
         _check_free(path)
-        return cls(path, recipient, None if key is None else _read_key(key))
+        return cls(path, recipient, None if key is None else read_key(key))
 
     @property
     def form(self) -> Form:
@@ -184,11 +183,3 @@ def _check_absent(path: Path) -> None:
     if os.path.lexists(path):
         message = f"--contribute: there is a file {path} already: name another, or remove it"
         raise PlanError(message)
-
-
-def _read_key(path: Path) -> bytes:
-    try:
-        return read_at_most(path, _MOST_KEY)
-    except OSError as error:
-        message = f"--key: {path}: {error.strerror}"
-        raise InputError(message) from None

@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from zoneinfo import available_timezones
 
-from panprivacy.errors import PlanError
-from panprivacy.ground.files import write_new_file
+from panprivacy.errors import InputError, PlanError
+from panprivacy.ground.files import read_at_most, write_new_file
 from panprivacy.statistics.plots import check_matplotlib
+
+_MOST_KEY = 1 << 12
 
 
 def check_output(lost: str = "answers") -> None:
@@ -44,6 +46,19 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o600, undo: ExitStack | N
             undo.callback(path.unlink, missing_ok=True)
         return
     raise PlanError(message)
+
+
+def read_key(path: Path) -> bytes:
+    """Read the addressing key of `--key`.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return read_at_most(path, _MOST_KEY)
+    except OSError as error:
+        message = f"--key: {path}: {error.strerror}"
+        raise InputError(message) from None
 
 
 def check_picture(plot: Path | None) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +33,26 @@ class LossOverWindows:
 
 
 @dataclass(frozen=True)
+class WrittenSketch:
+    """A published table that was written to a file.
+
+    Args:
+        path: of the file.
+        reason: why it could not be written, if it could not.
+        encoded: the table in base64 then.
+    """
+
+    path: Path
+    reason: str | None = None
+    encoded: str | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return the file, or what could not be written, as values of JSON."""
+        lost = {} if self.reason is None else {"reason": self.reason, "base64": self.encoded}
+        return {"file": str(self.path), **lost}
+
+
+@dataclass(frozen=True)
 class Printed:
     """Output at one moment of publication.
 
@@ -46,6 +67,7 @@ class Printed:
         loss: loss of a user of several windows.
         facts: the truth and the rate, in a demonstration.
         interrupted: whether a signal or an unreadable row ended the count early.
+        sketches: the tables that were published with the answers.
     """
 
     answers: Answers
@@ -58,6 +80,7 @@ class Printed:
     loss: LossOverWindows | None = None
     facts: Facts | None = None
     interrupted: bool = False
+    sketches: tuple[WrittenSketch, ...] = ()
 
 
 def print_json(printed: Printed) -> None:
@@ -84,6 +107,8 @@ def json_line(printed: Printed) -> str:
         document["loss"] = {"windows": several.windows, "seen": 1, **several.loss.document()}
     if printed.interrupted:
         document["interrupted"] = True
+    if printed.sketches:
+        document["sketches"] = [one.document() for one in printed.sketches]
     if printed.facts:
         facts = printed.facts
         document["demonstration"] = {
@@ -137,9 +162,18 @@ def print_text(printed: Printed) -> None:
     console.print(f"Guarantee: {_promise(printed)}.", soft_wrap=True)
     follows = "as earlier answers have it" if printed.learns else "whatever the stream"
     console.print(f"State: {printed.state_bytes:,} bytes, {follows}.", soft_wrap=True)
+    for one in printed.sketches:
+        console.print(_says_of_sketch(one), soft_wrap=True)
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
+
+
+def _says_of_sketch(one: WrittenSketch) -> str:
+    """Return the line about a published table; all of it, if there is no file of it."""
+    if one.reason is None:
+        return f"Sketch: {one.path}, which is public; panprivacy overlap compares it with others."
+    return f"Sketch for {one.path}, in base64: {one.encoded}"
 
 
 def answer_table(

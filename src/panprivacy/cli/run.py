@@ -22,6 +22,7 @@ from panprivacy.cli.options import check_output, check_picture, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.picture import Picture
 from panprivacy.cli.publishing import AnswerPublisher, InWindows, Schedule, Timed, publish
+from panprivacy.cli.sketching import SketchFiles
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
 from panprivacy.ground.kernels import compile_kernels
@@ -205,20 +206,30 @@ def run(
         Path | None,
         _shared(
             metavar="FILE",
-            help="Contribute cells, not sums: users may be in several shards, which all have this "
-            "file of 16 or more random bytes.",
+            help="A file of 16 or more random bytes. --contribute: cells, not sums, as users may "
+            "be in several shards, which all have this file. --sketch: the public key of all "
+            "windows, which is made if it is not there.",
+        ),
+    ] = None,
+    sketch: Annotated[
+        Path | None,
+        _when(
+            metavar="FILE",
+            help="--stat overlap: the new file of its published table, for panprivacy overlap; "
+            "with --window or --by a folder.",
         ),
     ] = None,
 ) -> None:
     """Count the users of files, or of standard input as it arrives."""
     check_output()
-    contribution = ContributionFile.read(contribute, recipient, key)
+    contribution = ContributionFile.read(contribute, recipient, None if sketch else key)
     words = _words(file, user, value, epsilon)
     specifications = _specified(stat or [], words, deltas=delta is not None)
     covered = _covered(specifications, releases, every, window)
     schedule = Schedule(covered, every, window, windows, zone, _threshold(moves))
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     _check_shows(contribution, schedule, grouping, demo=demo, plot=plot)
+    sketches = _sketches(contribution, sketch, key, schedule, grouping, specifications)
     level = proportion(confidence=confidence)
     make = partial(
         make_counting,
@@ -228,10 +239,9 @@ def run(
         intrusions=intrusions,
         grouping=grouping,
         moves=schedule.moves,
-        key=contribution.key if contribution else None,
+        key=contribution.key if contribution else sketches.key,
     )
     _check_learns_nothing(specifications, window)
-    check_picture(plot)
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
@@ -240,16 +250,16 @@ def run(
     addresses = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
     first = first_column(user, value, integers=numbered(publisher.counting()), address=addresses)
     columns = _columns(first, delta, by, side)
-    show = _shows(publisher, as_json=json)
+    show = _shows(publisher, sketches, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
     form = {"format": format, "pattern": pattern, "delimiter": delimiter, "comment": comment}
     with open_source(*file, columns=columns.wanted(), skips=skips, **form) as source:
-        _check_clock(source, schedule)
+        _begin(source, schedule, sketches)
         intake = Intake(columns, nulls, demonstration)
         with Interruption(source) as interruption:
             lost = _show_all(source, intake, publisher, intrusions, show, picture)
-    _end(skips, picture, interruption)
+    _end(skips, picture, interruption, sketches)
     raise typer.Exit(int(lost))
 
 
@@ -273,13 +283,19 @@ def _check_counting(counting: Counting, confidence: float, **columns: str | None
     _caution(counting)
 
 
-def _end(skips: Skips | None, picture: Picture | None, interruption: Interruption) -> None:
+def _end(
+    skips: Skips | None,
+    picture: Picture | None,
+    interruption: Interruption,
+    sketches: SketchFiles,
+) -> None:
     """Say what was left out, draw the picture, and end as an interruption asks for."""
     if skips is not None:
         sys.stderr.write(f"panprivacy: {skips}\n")
     if picture is not None:
         picture.draw()
     interruption.end()
+    sketches.end()
 
 
 def _check_shows(
@@ -296,6 +312,24 @@ def _check_shows(
     if (demo or plot) and not (schedule.window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
+    check_picture(plot)
+
+
+def _sketches(
+    contribution: ContributionFile | None,
+    path: Path | None,
+    key: Path | None,
+    schedule: Schedule,
+    grouping: Grouping | None,
+    specifications: Sequence[Specification],
+) -> SketchFiles:
+    """Return the files of published tables; a contribution publishes none."""
+    if contribution is None:
+        return SketchFiles.read(path, key, schedule, grouping, specifications)
+    if path is not None:
+        message = "--sketch publishes tables, and --contribute publishes nothing: leave one out"
+        raise PlanError(message)
+    return SketchFiles()
 
 
 def _columns(first: Column | None, delta: str | None, by: str | None, side: str | None) -> Columns:
@@ -342,11 +376,14 @@ def _publisher(
     return InWindows(make, schedule, confidence)
 
 
-def _shows(publisher: AnswerPublisher, *, as_json: bool) -> Callable[[Printed], None]:
+def _shows(
+    publisher: AnswerPublisher, sketches: SketchFiles, *, as_json: bool
+) -> Callable[[Printed], None]:
     """Return the function that prints answers, or the message in their place."""
     if isinstance(publisher, Contributing):
         return publisher.shows(as_json=as_json)
-    return print_json if as_json else print_text
+    show = print_json if as_json else print_text
+    return lambda printed: show(sketches.write(printed))
 
 
 def _check_learns_nothing(specifications: Sequence[Specification], window: float | None) -> None:
@@ -412,6 +449,12 @@ def _grouping(
         message = "--groups has an empty name between its commas"
         raise PlanError(message)
     return Grouping(labels, per_user, ignore_others)
+
+
+def _begin(source: Source, schedule: Schedule, sketches: SketchFiles) -> None:
+    """Check that a source goes with a clock, and write the key of published tables."""
+    _check_clock(source, schedule)
+    sketches.begin()
 
 
 def _check_clock(source: Source, schedule: Schedule) -> None:

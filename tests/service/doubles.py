@@ -44,11 +44,11 @@ class Store(ReleaseStore):
     def publish(self, answers):
         self._called("publish", super().publish, answers)
 
-    def settle(self, entries, answers, promise=None):
+    def settle(self, entries, answers, promise=None, sketches=()):
         """Fails "before settle", or "before line" where answers follow in another call."""
         name = "settle" if answers else "line"
         self._due(f"before {name}")
-        done = super().settle(entries, answers, promise)
+        done = super().settle(entries, answers, promise, sketches)
         self.log.append((name, entries[-1].number))
         self._due(f"after {name}")
         return done

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pyrage
 import pytest
 
 from panprivacy.errors import PlanError
 from panprivacy.service.config.stream import IdKind, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.values import ConfigError
 
+OVERLAP = {"name": "overlap", "expected": 1_000}
+RECIPIENT = str(pyrage.x25519.Identity.generate().to_public())
 DISTINCT = {"name": "distinct", "expected": "10:1000"}
 
 
@@ -27,6 +30,8 @@ def stream(**changes):
         {"ids": IdKind.addresses, "prefix": "24:56"},
         {"by": "page", "groups": ("a", "b"), "per_user": 2, "ignore_others": True},
         {"retries": 0},
+        {"stat": (OVERLAP,), "key": "drawn once, public", "keep_tables": "52w"},
+        {"stat": (OVERLAP, DISTINCT), "by": "page", "groups": ("a", "b")},
         {"retries": 1_000_000},
         {"stdin": StdinConfig(format="ndjson")},
         {
@@ -51,6 +56,13 @@ def test_what_fits_together_is_taken(fits):
         ({"every": "1d", "releases": 2}, "every must be shorter than the window"),
         ({"every": "8h", "releases": 4}, "every and releases do not fit: 3 times every must be"),
         ({"moves": 0.5}, "moves needs every"),
+        ({"stat": (OVERLAP,), "key": "short"}, "key must be 16 characters or more"),
+        ({"stat": (OVERLAP,), "keep_tables": "long"}, "keep_tables must be a length of time"),
+        ({"keep_tables": "52w"}, "key and keep_tables are for overlap"),
+        ({"key": "a key of 16 characters"}, "key and keep_tables are for overlap"),
+        ({"stat": (OVERLAP,), "releases": 2}, "overlap publishes one table at the end"),
+        ({"stat": (OVERLAP,), "intrusions": 1}, "no intrusion can be announced"),
+        ({"stat": (OVERLAP,), "contribute": RECIPIENT}, "leave out contribute"),
         ({"prefix": "24:56"}, 'prefix is for ids = "addresses"'),
         ({"ids": IdKind.addresses, "prefix": "24"}, "prefix must be how many bits to keep of IPv4"),
         ({"by": "page"}, "by and groups go together"),

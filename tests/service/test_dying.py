@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pyrage
 import pytest
@@ -23,6 +24,7 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.checkpoint import Checkpoint
 from panprivacy.statistics.contribution import read_parts
+from panprivacy.statistics.overlaps.sketch import Sketch
 from tests.service.doubles import HOUR, START, Clock, Crash
 
 IDENTITY = pyrage.x25519.Identity.generate()
@@ -42,6 +44,13 @@ CONFIGS = {
     "a running count": {"stat": ({"name": "running-count", "horizon": 50},)},
     "a window that learns": {
         "stat": ({"name": "distinct", "expected": "learn:10:1000", "memory": 2_048},)
+    },
+    "published tables": {
+        "stat": ({"name": "overlap", "universe": UNIVERSE},), "keep_tables": "1w",
+    },
+    "published tables of groups": {
+        "stat": ({"name": "overlap", "universe": UNIVERSE, "covers": "publication"},),
+        "by": "page", "groups": ("a", "b"), "per_user": 1,
     },
     "contributions": {"contribute": str(IDENTITY.to_public())},
 }  # fmt: skip
@@ -205,6 +214,8 @@ def counted(life, ends, kind):
     if kind == "contributions":
         parts = [_told(path) for path in sorted(life.folder.glob("*.part"))]
         return [int(memory[1]) for memory in parts]
+    if kind.startswith("published tables"):
+        return members_of_tables(life.store, ends)
     if kind == "moves":
         return [round(UNIVERSE * row.value) for row in ends]
     if kind == "a running count":
@@ -219,6 +230,23 @@ def counted(life, ends, kind):
     for row in once:
         totals[row.start] += round(row.value)
     return list(totals.values())
+
+
+def members_of_tables(store, ends):
+    """How many are in the tables of each window: one for each answer, with what it says."""
+    listed, told = store.sketches(), {}
+    assert [(one.start, one.number, one.group) for one in listed] == [
+        (row.start, row.number, row.group) for row in ends
+    ]
+    found = [Sketch.read(store.sketch(one.id)) for one in listed]
+    assert len({one.key for one in found}) == 1, "one key for all windows and all restarts"
+    for listed_one, sketch, row in zip(listed, found, ends, strict=True):
+        came = int(np.bitwise_count(sketch.packed).sum())
+        assert came == round(row.value), "the answer is that of the published table"
+        front = sketch.front
+        assert (front.start, front.end, front.group) == (row.start, row.end, row.group)
+        told[listed_one.start] = told.get(listed_one.start, 0) + came
+    return list(told.values())
 
 
 def _told(path):

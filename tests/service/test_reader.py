@@ -81,7 +81,7 @@ def test_a_store_of_the_first_version_is_refused_with_what_to_do_and_left_alone(
     with pytest.raises(PlanError) as refused:
         kind(url)
     assert str(refused.value) == (
-        "the tables of the store have version 1, this program needs 5: use the program that made "
+        "the tables of the store have version 1, this program needs 6: use the program that made "
         "them, or from the end of the current windows on another database"
     )
     assert run_sql(url, "SELECT * FROM panprivacy_ledger") == [("shop", 1, "1/3")]
@@ -155,8 +155,8 @@ def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
 
 
 def test_a_reader_refuses_tables_of_another_version(store, url):
-    run_sql(url, "UPDATE panprivacy_schema SET version = 6")
-    with pytest.raises(PlanError, match="version 6"):
+    run_sql(url, "UPDATE panprivacy_schema SET version = 7")
+    with pytest.raises(PlanError, match="version 7"):
         ReleaseReader(url)
 
 

@@ -31,6 +31,7 @@ from panprivacy.service.outgoing.records import (
     Entry,
     Promised,
     Published,
+    SketchRow,
     StoreError,
 )
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -100,6 +101,14 @@ def answer_of(number, **changes):
     start = START + number * HOUR
     window = {"start": start, "end": start + HOUR, "released": start + HOUR}
     return replace(ANSWER, value=float(number), **{**window, **changes})
+
+
+def sketch_of(number, **changes):
+    """A published table of a later window."""
+    start = START + number * HOUR
+    told = {"stream": "shop", "complete": True, "number": 1, "statistic": "overlap", "group": None}
+    ends = {"start": start, "end": start + HOUR, "released": start + HOUR}
+    return SketchRow(**{**told, **ends, "size": 3, "sketch": b"abc", **changes})
 
 
 def fill(store, numbers, **changes):
@@ -529,9 +538,9 @@ def test_programs_may_open_a_new_store_at_once(url):
 def test_a_store_of_another_version_is_refused_by_name(store, url):
     store.spend([ENTRY])
     run_sql(url, "UPDATE panprivacy_schema SET version = 7")
-    with pytest.raises(PlanError, match=r"version 7, this program needs 5: .*another database"):
+    with pytest.raises(PlanError, match=r"version 7, this program needs 6: .*another database"):
         ReleaseStore(url)
-    run_sql(url, "UPDATE panprivacy_schema SET version = 5")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 6")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
 
@@ -542,8 +551,8 @@ def test_a_store_without_estimates_gets_the_columns_and_keeps_its_answers(store,
     store.close()
     for name in ("estimate", "standard_error", "bias"):
         run_sql(url, f"ALTER TABLE panprivacy_answers DROP COLUMN {name}")
-    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
-    with pytest.raises(PlanError, match=r"version 4, this program needs 5: [^\n]*$"):
+    run_sql(url, "DROP TABLE panprivacy_sketches", "UPDATE panprivacy_schema SET version = 4")
+    with pytest.raises(PlanError, match=r"version 4, this program needs 6: [^\n]*$"):
         ReleaseReader(url)
     later = replace(ANSWER, number=2)
     with contextlib.closing(ReleaseStore(url)) as again:
@@ -555,13 +564,65 @@ def test_a_store_without_estimates_gets_the_columns_and_keeps_its_answers(store,
         assert reader.answers() == [old, later]
 
 
+def test_a_store_without_published_tables_gets_a_place_for_them(store, url):
+    store.spend([ENTRY])
+    store.publish([ANSWER])
+    store.close()
+    run_sql(url, "DROP TABLE panprivacy_sketches", "UPDATE panprivacy_schema SET version = 5")
+    with pytest.raises(PlanError, match="version 5, this program needs 6"):
+        ReleaseReader(url)
+    with contextlib.closing(ReleaseStore(url)) as again:
+        assert not again.is_new
+        assert again.settle([window(1)], [answer_of(1)], sketches=[sketch_of(1)])
+        assert again.answers() == [ANSWER, answer_of(1)]
+        assert [one.size for one in again.sketches()] == [3]
+
+
+def test_a_release_has_its_tables_once_with_its_answers(store):
+    entry, sketches = window(1), [sketch_of(1), sketch_of(1, group="b")]
+    for _ in range(2):
+        assert store.settle([entry], [answer_of(1)], sketches=sketches)
+    assert not store.settle(
+        [replace(entry, payer="another")], [answer_of(1)], sketches=[sketch_of(1, group="c")]
+    )
+    found = store.sketches(stream="shop")
+    assert [one.group for one in found] == [None, "b"]
+    assert [store.sketch(one.id) for one in found] == [b"abc", b"abc"]
+    twice = [sketch_of(2), sketch_of(2)]
+    with pytest.raises(PanPrivacyError, match="nothing was written"):
+        store.settle([window(2)], [answer_of(2)], sketches=twice)
+    assert [one.start for one in store.sketches()] == [START + HOUR] * 2
+    assert store.ledger() == [entry]
+
+
+def test_tables_are_listed_by_time_and_the_old_ones_deleted(store):
+    for number in range(5):
+        store.settle([window(number)], [answer_of(number)], sketches=[sketch_of(number)])
+    every = store.sketches()
+    assert [one.start for one in every] == [START + number * HOUR for number in range(5)]
+    assert store.sketches(limit=2) == every[-2:]
+    assert store.sketches(since=every[3].released) == every[3:]
+    assert store.sketches(before=every[3].released) == every[:3]
+    assert store.sketches(stream="app") == []
+    store.discard_sketches("app", START + 9 * HOUR)
+    assert store.sketches() == every
+    store.discard_sketches("shop", every[2].end)
+    assert store.sketches() == every[2:]
+    assert store.sketch(every[0].id) is None
+    store.discard_sketches("shop", START + 9 * HOUR)
+    store.settle([window(9)], [answer_of(9)], sketches=[sketch_of(9)])
+    (newest,) = store.sketches()
+    assert newest.id > every[-1].id, "the number of a table means one table for ever"
+    assert len(store.answers()) == 6, "answers are kept"
+
+
 def test_a_store_of_another_version_is_left_as_it_was(url):
     run_sql(
         url,
         "CREATE TABLE panprivacy_schema (version INTEGER)",
-        "INSERT INTO panprivacy_schema VALUES (6)",
+        "INSERT INTO panprivacy_schema VALUES (7)",
     )
-    with pytest.raises(PlanError, match="version 6"):
+    with pytest.raises(PlanError, match="version 7"):
         ReleaseStore(url)
     with pytest.raises(Exception, match="panprivacy_ledger"):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
@@ -685,7 +746,7 @@ def test_a_healthy_store_is_left_as_it_was(store, url):
     for _ in range(3):
         store.check()
     assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
-    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(5, None)]
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(6, None)]
 
 
 def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
@@ -754,7 +815,8 @@ def test_a_connection_that_breaks_is_replaced(postgres):
 
 
 def test_a_failure_does_not_show_the_statement_or_what_was_in_it(store, url):
-    run_sql(url, "DROP TABLE panprivacy_answers", "DROP TABLE panprivacy_ledger")
+    names = ("sketches", "answers", "ledger")
+    run_sql(url, *(f"DROP TABLE panprivacy_{name}" for name in names))
     with pytest.raises(StoreError) as failed:
         store.spend([replace(ENTRY, stream="hunter2")])
     (line,) = str(failed.value).splitlines()

@@ -37,7 +37,7 @@ def test_tables_are_made_once_and_have_an_identity(engine):
         check_tables(connection)
     assert len(bytes.fromhex(identity)) == IDENTITY_BYTES == 16
     names = {name.removeprefix("panprivacy_") for name in inspect(engine).get_table_names()}
-    assert names == {"schema", "ledger", "announcements", "answers", "promises"}
+    assert names == {"schema", "ledger", "announcements", "answers", "promises", "sketches"}
 
 
 def test_a_database_without_tables_or_of_another_version_is_refused(engine):
@@ -47,7 +47,7 @@ def test_a_database_without_tables_or_of_another_version_is_refused(engine):
         create_tables(connection)
         connection.execute(update(SCHEMA).values(version=3))
         for call in (check_tables, create_tables):
-            with pytest.raises(PlanError, match="have version 3, this program needs 5: use the"):
+            with pytest.raises(PlanError, match="have version 3, this program needs 6: use the"):
                 call(connection)
 
 

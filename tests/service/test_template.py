@@ -52,8 +52,13 @@ EXAMPLES = {
     "by",
     "groups",
     "contribute",
+    "key",
+    "keep_tables",
 }
 """Keys of a stream whose value in the file is an example."""
+
+
+PUBLISHED = 'name = "overlap"\nas = "published"\nexpected = 1_000'
 
 
 BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
@@ -125,6 +130,8 @@ def changed(line, wanted):
 def test_each_key_can_be_uncommented(tmp_path, header, name):
     text = uncommented(header, name)
     assert f"\n{name} = " in text
+    if name in {"key", "keep_tables"}:  # of a table that is published
+        text += f"{header.replace('[', '[[').replace(']', '.stat]]')}\n{PUBLISHED}\n"
     path = tmp_path / "a.toml"
     path.write_text(text)
     if name == "value":  # for a histogram, which is not the statistic of the text

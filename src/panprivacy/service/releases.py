@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from panprivacy.errors import BudgetError, LostReleaseError, PanPrivacyError
@@ -24,6 +25,7 @@ from panprivacy.service.outgoing.payment import Payment, entries
 from panprivacy.service.outgoing.pending import Pending, PendingSlot, costs
 from panprivacy.service.outgoing.records import Entry, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
+from panprivacy.service.outgoing.sketches import sketch_rows
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.composites.windowed import Windowed
 from panprivacy.statistics.release import Answers
@@ -93,7 +95,7 @@ class Releases:
         unused_from = store.unused_from(name)
         self._earliest = 0.0 if unused_from is None else unused_from.timestamp()
         self.windowed = Windowed(
-            config.make_counting,
+            partial(config.make_counting, table_key=config.table_key(store.identity)),
             every=timedelta(seconds=config.window_seconds),
             zone=config.zone,
             release=self._last_release,
@@ -116,6 +118,7 @@ class Releases:
             self._now,
             self._lost.settle,
             durable=durable,
+            kept_for=config.kept_for,
         )
         self._looks_up_what_stands = False
         self._counts_since = self._last_moment = self.windowed.began
@@ -197,7 +200,8 @@ class Releases:
         if answers is None:  # it was paid for before it was compared: that shows no comparison
             return None
         end = max(now, began)  # the clock may have been set back
-        rows = self._published(answers, self._moment(began, end, number, complete=False))
+        moment = self._moment(began, end, number, complete=False)
+        rows = self._published(answers, moment)
         one = Pending(self._lines(counting, number, place), rows, place)
         self.outbox.put(one)
         return one
@@ -212,7 +216,7 @@ class Releases:
             complete = window.complete and known
             number = one.line.number
             moment = self._moment(window.start, window.end, number, complete=complete)
-            one.rows = self._published(answers, moment)
+            one.rows, one.tables = self._published(answers, moment), sketch_rows(answers, moment)
             try:
                 self.outbox.put(one)
             except PanPrivacyError as error:

@@ -180,6 +180,8 @@ class Sizes(Record, frozen=True):
 
     most_memory: ClassVar[int] = 1 << 26
     """Bytes of table, at most, where nobody says."""
+    published: ClassVar[bool] = False
+    """Whether the table itself is published, to be combined with others of its key."""
 
     def plan(self, request: Request) -> Plan:
         """Choose the plan of a statistic of these sizes.

@@ -162,9 +162,19 @@ def together(
     releases: int,
     intrusions: int = 0,
     key: bytes | None = None,
+    table_key: bytes | None = None,
     slice_: Slice | None = None,
 ) -> Together[str, Statistic[Any, Any]]:
     """The statistics, which share epsilon equally.
+
+    Args:
+        specifications: of the statistics.
+        epsilon: total loss.
+        releases: number of releases that epsilon covers.
+        intrusions: number of announced intrusions that it covers.
+        key: key of the addressing; None for a key of its own.
+        table_key: key of the addressing of tables that are published; None for `key`.
+        slice_: the slice of the tables to count; None for the complete tables.
 
     Raises:
         SpecificationError: two have one label, or one cannot be planned or would answer noise.
@@ -178,7 +188,8 @@ def together(
                 message += f"{LABEL}="
                 raise PlanError(message)
             covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
-            made = one.make(epsilon=share, **covers, ledger=ledger, key=key, slice_=slice_)
+            chosen = table_key or key if one.sizes.published else key
+            made = one.make(epsilon=share, **covers, ledger=ledger, key=chosen, slice_=slice_)
             made.internals.releasing.check_release(**one.asked())
             members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})

@@ -49,6 +49,7 @@ def make_counting(
     grouping: Grouping | None = None,
     moves: Fraction | None = None,
     key: bytes | None = None,
+    table_key: bytes | None = None,
     slice_: Slice | None = None,
 ) -> Counting:
     """Return the statistics with their own ledger, which share epsilon equally.
@@ -61,6 +62,8 @@ def make_counting(
         grouping: the groups that are counted separately, if any.
         moves: minimum change of the number before the next answer; None if no answer waits.
         key: key of the addressing, if other shards have the same; None for a key of its own.
+        table_key: key of the addressing of tables that are published, the same in all windows that
+            are compared; None for `key`.
         slice_: the slice of the tables to count, for a shard of a cluster; it is planned for
             `intrusions_of_slices`. None for the complete tables.
 
@@ -75,7 +78,7 @@ def make_counting(
         _check_slices(specifications, moves)
         intrusions = intrusions_of_slices(releases, intrusions)
     covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
-    made = partial(together, specifications, **covers, key=key, slice_=slice_)
+    made = partial(together, specifications, **covers, key=key, table_key=table_key, slice_=slice_)
     if moves is not None:
         if grouping is not None:
             message = "moves is for one statistic without groups"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Final, Self
@@ -29,7 +30,7 @@ from panprivacy.intake.sources import FORMATS, Column, Prefixes, dialect_of
 from panprivacy.intake.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.intake.sources.log_lines import FIELDS, only_wanted_groups
 from panprivacy.privacy.guarantee import Guarantee
-from panprivacy.service.config.values import ConfigError, in_table, seconds
+from panprivacy.service.config.values import DAY, ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.composites.windowed import LONGEST
@@ -41,6 +42,8 @@ STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
 SYSLOG_FORMATS: Final = "combined", "lines"
 
 _MOST_RETRIES: Final = 1_000_000
+_LEAST_KEY: Final = 16
+_LONGEST_KEPT: Final = 36_525 * DAY
 
 
 class SyslogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +130,9 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ignore_others: leave out rows of other groups.
         contribute: public key of age to which each window is sealed, for `panprivacy merge`, in
             place of its answer; None to answer.
+        key: public text that decides which cells of published tables users have: streams of one key
+            can be compared; None for a key of the release store.
+        keep_tables: how long published tables are kept; None for ever.
         retries: how many batch ids are kept, so that no batch is counted twice.
         syslog: where log lines come from.
         stdin: how standard input is read.
@@ -153,6 +159,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     per_user: int = 1
     ignore_others: bool = False
     contribute: str | None = None
+    key: str | None = None
+    keep_tables: str | None = None
     retries: int = 8_192
     syslog: tuple[SyslogConfig, ...] = ()
     stdin: StdinConfig | None = None
@@ -166,6 +174,20 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def every_seconds(self) -> int | None:
         """`every` in seconds."""
         return None if self.every is None else seconds(LONGEST, every=self.every)
+
+    @property
+    def kept_for(self) -> timedelta | None:
+        """How long published tables are kept, after the end of their window; None for ever."""
+        kept = self.keep_tables
+        return None if kept is None else timedelta(seconds=seconds(_LONGEST_KEPT, keep_tables=kept))
+
+    def table_key(self, identity: bytes) -> bytes:
+        """Return the addressing key of published tables: that of the stream, or of the store.
+
+        Args:
+            identity: identifier of the release store.
+        """
+        return identity if self.key is None else self.key.encode()
 
     def columns(self, counting: Counting) -> Columns:
         """Return the columns to read; if only events are counted, a user column must be named."""
@@ -192,12 +214,15 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             found.append(one.without_deltas() if self.delta is None else one)
         return found
 
-    def make_counting(self, slice_: Slice | None = None) -> Counting:
+    def make_counting(
+        self, slice_: Slice | None = None, table_key: bytes | None = None
+    ) -> Counting:
         """Return the statistics of one window, new on each call, with their own ledger.
 
         Args:
             slice_: the slice of their tables, for a shard of a cluster; None for the complete
                 tables.
+            table_key: addressing key of tables that are published; None for one of its own.
 
         Raises:
             ConfigError: a table of `stat` cannot be counted.
@@ -210,6 +235,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 intrusions=self.intrusions,
                 grouping=self._grouping(),
                 moves=None if self.moves is None else positive_fraction(moves=self.moves),
+                table_key=table_key,
                 slice_=slice_,
             )
         except SpecificationError as error:
@@ -245,6 +271,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message = "what counts on from window to window releases at the end of each: leave out "
             message += "every and releases"
             raise PlanError(message)
+        self._check_tables()
         self._check_contribution(counting)
         self._check_columns(counting)
         columns = self.columns(counting)
@@ -283,6 +310,25 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             with in_table("stat", position):
                 releasing = statistic.internals.releasing
                 releasing.check_release(confidence=self.confidence, **specification.asked())
+
+    def _check_tables(self) -> None:
+        """Check the settings of published tables."""
+        _ = self.kept_for
+        if self.key is not None and len(self.key.encode()) < _LEAST_KEY:
+            message = f"key must be {_LEAST_KEY} characters or more, drawn once: it is public"
+            raise PlanError(message)
+        publishes = any(one.sizes.published for one in self.specifications())
+        if not publishes and (self.key is not None or self.keep_tables is not None):
+            message = "key and keep_tables are for overlap, which publishes a table: leave them out"
+            raise PlanError(message)
+        if publishes and (self.releases > 1 or self.every is not None):
+            message = "overlap publishes one table at the end of each window: leave out releases "
+            message += "and every, or count the rest in another stream"
+            raise PlanError(message)
+        if publishes and self.contribute is not None:
+            message = "overlap publishes its table as it is, which anybody can combine with others "
+            message += "of its key: leave out contribute"
+            raise PlanError(message)
 
     def _check_contribution(self, counting: Counting) -> None:
         """Check that a contribution can be merged, and that nothing is answered as well."""

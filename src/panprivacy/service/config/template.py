@@ -115,6 +115,10 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
 # of its answer. Who has that half merges the files: panprivacy merge.
 #contribute = "age1..."
 
+# The statistic overlap publishes a table at the end of each window, which is compared with others.
+#key = "drawn once, the same for good"  # public; that of the release store if left out
+#keep_tables = "52w"  # how long they are kept after their window; for ever if left out
+
 #retries = 8_192  # how many batch ids are kept, so that a retry is not counted twice
 
 # What is counted: a table for each statistic. They share epsilon equally.

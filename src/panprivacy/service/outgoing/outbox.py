@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from panprivacy.errors import PanPrivacyError
@@ -17,7 +17,7 @@ from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.contributions import StreamContributions
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.pending import Pending, PendingSlot
-from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.records import Entry, Published, SketchRow, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
 PLACES: Final = 4
@@ -37,6 +37,7 @@ class Outbox:
         contributions: the files of contributions; None if answers are published instead.
         durable: whether a release waits for a checkpoint that contains it.
         now: returns the time, in UTC.
+        kept_for: how long published tables are kept; None for ever.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class Outbox:
         settled: Callable[[bool], None],
         *,
         durable: bool,
+        kept_for: timedelta | None = None,
     ) -> None:
+        self._kept_for = kept_for
         self._store, self._payment, self._room = store, payment, room
         self._contributions, self._now, self._settled = contributions, now, settled
         self._durable = durable
@@ -146,17 +149,26 @@ class Outbox:
             if self._store.has_answers(line.stream, line.start, line.number):
                 return True
             self._contributions.write(line.start, one.sealed)
-        return settled(self._payment, one.lines, rows)
+        tables = [replace(table, released=self._now()) for table in one.tables]
+        paid = settled(self._payment, one.lines, rows, tables)
+        if self._kept_for is not None:
+            self._store.discard_sketches(one.line.stream, self._now() - self._kept_for)
+        return paid
 
 
-def settled(payment: Payment, lines: Sequence[Entry], rows: Sequence[Published]) -> bool:
+def settled(
+    payment: Payment,
+    lines: Sequence[Entry],
+    rows: Sequence[Published],
+    tables: Sequence[SketchRow] = (),
+) -> bool:
     """Pay for a release and publish it, unless it is; return False if another payer has its line.
 
     Raises:
         StoreError: the store cannot be used now; nothing is there, or all of it.
     """
     try:
-        return payment.settle(lines, rows)
+        return payment.settle(lines, rows, tables)
     except StoreError:
         raise
     except PanPrivacyError as error:

@@ -13,7 +13,7 @@ from typing import Protocol
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import Guarantee
-from panprivacy.service.outgoing.records import Entry, Promised, Published, StoreError
+from panprivacy.service.outgoing.records import Entry, Promised, Published, SketchRow, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.outgoing.tables import IDENTITY_BYTES
 
@@ -116,12 +116,18 @@ class Payment:
         known = attempt is not None and attempt.line == (began, number)
         return attempt.payer if attempt is not None and known else new_payer()
 
-    def settle(self, entries: Sequence[Entry], answers: Sequence[Published]) -> bool:
+    def settle(
+        self,
+        entries: Sequence[Entry],
+        answers: Sequence[Published],
+        sketches: Sequence[SketchRow] = (),
+    ) -> bool:
         """Write a release to the ledger and its answers to the store, in one transaction.
 
         Args:
             entries: a result of `entries`.
             answers: the answers of the release; empty if they follow.
+            sketches: the tables that it publishes.
 
         Returns:
             Whether they are there; False if the line exists, by another payer.
@@ -133,7 +139,7 @@ class Payment:
         line = entries[-1]
         if not self._is_there(self._last):
             raise StoreError(_LOST)
-        paid = self._store.settle(entries, answers, self._promise(entries))
+        paid = self._store.settle(entries, answers, self._promise(entries), sketches)
         if paid:
             self._last = _Attempt((line.start, line.number), line.payer, paid=True)
         return paid

@@ -1,8 +1,8 @@
 """A release that nobody can see yet, and the place for it in the state of its stream.
 
 The place has one size, with or without a release: numbers of a fixed size for each answer of a
-release, a table of notes, and room for a contribution. So the size of a checkpoint shows neither
-whether a release waits nor its content.
+release, a table of notes, and room for a contribution and for tables that are published. So the
+size of a checkpoint shows neither whether a release waits nor its content.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.outgoing.payment import PAYER_BYTES, entries
-from panprivacy.service.outgoing.records import Entry, Moment, Published
+from panprivacy.service.outgoing.records import Entry, Moment, Published, SketchRow
 from panprivacy.service.outgoing.results import published
+from panprivacy.service.outgoing.sketches import SketchRoom
 
 NUMBERS: Final = ("value", "low", "high", "estimate", "standard_error", "bias")
 """Fields of a row that depend on the counted data, except its note."""
@@ -52,6 +53,7 @@ class Pending:
         rows: its answers, or the rows in their place.
         place: its number among the releases of its table, which determines its price.
         sealed: its contribution; None if answers are published.
+        tables: the tables that it publishes.
         kept: whether a checkpoint on the disk contains it.
         outcome: whether it was published; None while it waits.
     """
@@ -60,6 +62,7 @@ class Pending:
     rows: Sequence[Published]
     place: int
     sealed: bytes | None = None
+    tables: Sequence[SketchRow] = ()
     kept: bool = False
     outcome: bool | None = None
 
@@ -99,6 +102,7 @@ class PendingSlot:
             counting, Moment(stream, _EPOCH, _EPOCH, 1, complete=False, released=_EPOCH)
         )
         self._places = {_name(row): place for place, row in enumerate(rows)}
+        self._sketches = SketchRoom(counting, rows)
         questions = {(row.statistic, row.question) for row in rows}
         self._notes_bytes = len(questions) * _MOST_NOTES * (_NOTE_BYTES + len(_END))
 
@@ -106,7 +110,12 @@ class PendingSlot:
     def size(self) -> int:
         """Size of the place in bytes."""
         each = len(NUMBERS) * 8 + 2
-        return _FRONT.size + each * len(self._places) + self._notes_bytes + self._sealed_bytes
+        return _FRONT.size + each * len(self._places) + self._notes_bytes + self._own_bytes
+
+    @property
+    def _own_bytes(self) -> int:
+        """Size of the end of the place: a contribution, and published tables."""
+        return self._sealed_bytes + self._sketches.size
 
     def check(self, one: Pending) -> None:
         """Check that a release fits.
@@ -121,6 +130,7 @@ class PendingSlot:
         if notes > self._notes_bytes or len(one.sealed or b"") > self._sealed_bytes:
             message = "a release is longer than its plan says; please report it"
             raise PanPrivacyError(message)
+        self._sketches.check(one.tables)
 
     def packed(self, one: Pending | None) -> bytes:
         """Return a release that fits, or the absence of one, encoded in one size."""
@@ -140,7 +150,8 @@ class PendingSlot:
         )  # fmt: skip
         text = b"".join(note + _END for note in notes).ljust(self._notes_bytes, b"\0")
         body = numbers.astype("<f8").tobytes() + noted.astype("<u2").tobytes()
-        return front + body + text + sealed.ljust(self._sealed_bytes, b"\0")
+        own = sealed.ljust(self._sealed_bytes, b"\0") + self._sketches.packed(one.tables)
+        return front + body + text + own
 
     def unpacked(self, packed: bytes, counting: Counting) -> Pending | None:
         """Return the release that `packed` encoded.
@@ -170,10 +181,10 @@ class PendingSlot:
         moment = Moment(self._stream, began, until, number, complete, until)
         rows = list(self._filled(packed[_FRONT.size :], self._blank(counting, moment)))
         named = self._stream, began, closes, number, payer.hex()
-        contribution = packed[self.size - self._sealed_bytes :][:sealed]
-        return Pending(
-            entries(*named, costs(counting, place)), rows, place, contribution or None, kept=True
-        )
+        own = packed[self.size - self._own_bytes :]
+        lines, contribution = entries(*named, costs(counting, place)), own[:sealed] or None
+        tables = self._sketches.unpacked(own[self._sealed_bytes :], moment)
+        return Pending(lines, rows, place, contribution, tables, kept=True)
 
     def _filled(self, body: bytes, rows: Sequence[Published]) -> Iterator[Published]:
         """Yield rows with the numbers and notes of a body."""

@@ -26,6 +26,7 @@ from panprivacy.service.outgoing.records import (
     Announcement,
     Begun,
     Entry,
+    ListedSketch,
     Page,
     Published,
     StoreError,
@@ -36,12 +37,13 @@ from panprivacy.service.outgoing.tables import (
     ASKED,
     LEDGER,
     PROMISES,
+    SKETCHES,
     check_tables,
 )
 
 _PAGE_ROWS: Final = 1_000
 
-R = TypeVar("R", Announcement, Entry, Published)
+R = TypeVar("R", Announcement, Entry, ListedSketch, Published)
 
 
 class ReleaseReader:
@@ -173,7 +175,7 @@ class ReleaseReader:
         if limit < 1:
             message = "limit must be 1 or more answers"
             raise InputError(message)
-        moment, asked = ANSWERS.c.released, _conditions(stream, since, before)
+        moment, asked = ANSWERS.c.released, _conditions(ANSWERS, stream, since, before)
         oldest = _oldest(asked, limit).scalar_subquery()
         ordered = _all(ANSWERS, Published).where(*asked, moment >= oldest)
         return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
@@ -203,7 +205,7 @@ class ReleaseReader:
             StoreError: the database failed.
         """
         moment, number = ANSWERS.c.released, ANSWERS.c.id
-        asked = _conditions(stream, since, before)
+        asked = _conditions(ANSWERS, stream, since, before)
         with self._transaction() as connection:
             reached, last = connection.scalar(_oldest(asked, limit)), 0
             newest = connection.scalar(select(func.max(number))) or 0
@@ -232,6 +234,40 @@ class ReleaseReader:
         newest = select(func.max(ANSWERS.c.id)).group_by(*ASKED)
         rows = _all(ANSWERS, Published).where(ANSWERS.c.id.in_(newest))
         return self._read(rows.order_by(ANSWERS.c.id), Published)
+
+    def sketches(
+        self,
+        *,
+        stream: str | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        limit: int = 1_000,
+    ) -> list[ListedSketch]:
+        """Return the newest published tables without their bytes, oldest first.
+
+        Args:
+            stream: only tables of this stream; None for all.
+            since: published at this moment or later.
+            before: published before this moment.
+            limit: maximum number of tables; 1 or more.
+
+        Raises:
+            StoreError: the database failed.
+            InputError: a time without a time zone.
+        """
+        table = SKETCHES.c
+        newest = _all(SKETCHES, ListedSketch).order_by(table.id.desc()).limit(limit)
+        newest = newest.where(*_conditions(SKETCHES, stream, since, before))
+        return self._read(newest, ListedSketch)[::-1]
+
+    def sketch(self, number: int) -> bytes | None:
+        """Return the bytes of a published table by its number in the store; None if it is gone.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        with self._transaction() as connection:
+            return connection.scalar(select(SKETCHES.c.sketch).where(SKETCHES.c.id == number))
 
     def ledger(self, stream: str | None = None, since: datetime | None = None) -> list[Entry]:
         """Return the ledger, by stream, window and number.
@@ -342,16 +378,16 @@ def _columns(table: Table, record: type[R]) -> list[Column[Any]]:
 
 
 def _conditions(
-    stream: str | None, since: datetime | None, before: datetime | None
+    table: Table, stream: str | None, since: datetime | None, before: datetime | None
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions for the answers of a stream between two moments."""
+    """Return the conditions for what a stream published between two moments."""
     asked: list[ColumnElement[bool]] = []
     if stream is not None:
-        asked.append(ANSWERS.c.stream == stream)
+        asked.append(table.c.stream == stream)
     if since is not None:
-        asked.append(ANSWERS.c.released >= since)
+        asked.append(table.c.released >= since)
     if before is not None:
-        asked.append(ANSWERS.c.released < before)
+        asked.append(table.c.released < before)
     return asked
 
 

@@ -126,6 +126,55 @@ class Announcement:
 
 
 @dataclass(frozen=True, slots=True)
+class SketchRow:
+    """One published table.
+
+    Args:
+        stream: name of the stream.
+        start: start of the counting of the window, in UTC.
+        end: end of the counting.
+        complete: whether a whole window was counted, by one process.
+        number: of the release within its window, from 1.
+        statistic: name of the statistic.
+        group: the group of users; None if they are not counted by group.
+        released: when it was published, in UTC.
+        size: number of its bytes.
+        sketch: its bytes, which `Sketch.read` takes.
+    """
+
+    stream: str
+    start: datetime
+    end: datetime
+    complete: bool
+    number: int
+    statistic: str
+    group: str | None
+    released: datetime
+    size: int
+    sketch: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSketch:
+    """One published table without its bytes; the fields are those of `SketchRow`.
+
+    Args:
+        id: its number in the store, from 1.
+    """
+
+    id: int
+    stream: str
+    start: datetime
+    end: datetime
+    complete: bool
+    number: int
+    statistic: str
+    group: str | None
+    released: datetime
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """Release of a window; `FIELDS` describes each field."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Table, insert, select, update
+from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
@@ -23,6 +24,7 @@ from panprivacy.service.outgoing.records import (
     Entry,
     Promised,
     Published,
+    SketchRow,
     StoreError,
 )
 from panprivacy.service.outgoing.tables import (
@@ -31,6 +33,7 @@ from panprivacy.service.outgoing.tables import (
     LEDGER,
     PROMISES,
     SCHEMA,
+    SKETCHES,
     create_tables,
 )
 
@@ -38,7 +41,7 @@ _PROBE: Final = bytes(8_192)
 """More data than a page of SQLite, so that a full disk is noticed."""
 _REPLACED: Final = "another release store is in the place of the one that was opened: put it back"
 
-_Record = Announcement | Entry | Promised | Published
+_Record = Announcement | Entry | Promised | Published | SketchRow
 
 
 class ReleaseStore(ReleaseReader):
@@ -130,6 +133,7 @@ class ReleaseStore(ReleaseReader):
         entries: Sequence[Entry],
         answers: Sequence[Published],
         promise: Promised | None = None,
+        sketches: Sequence[SketchRow] = (),
     ) -> bool:
         """Write the lines of one release and its answers in one transaction, unless they are there.
 
@@ -139,6 +143,7 @@ class ReleaseStore(ReleaseReader):
             entries: the lines of the release, of one payer; its own line is the last.
             answers: the answers of the release; empty if they follow in another call.
             promise: see `spend`.
+            sketches: the tables that it publishes, with its answers.
 
         Returns:
             Whether the line of the ledger is of this payer. If not, nothing was written.
@@ -151,12 +156,13 @@ class ReleaseStore(ReleaseReader):
         """
         promises = [] if promise is None else [promise]
         paid: list[tuple[Table, Sequence[_Record]]] = [(LEDGER, entries), (PROMISES, promises)]
+        told: list[tuple[Table, Sequence[_Record]]] = [(ANSWERS, answers), (SKETCHES, sketches)]
         try:
-            return self._settle(entries[-1], paid, answers)
+            return self._settle(entries[-1], paid, told)
         except IntegrityError:  # another process wrote the line in between
             pass
         try:
-            return self._settle(entries[-1], paid, answers)
+            return self._settle(entries[-1], paid, told)
         except IntegrityError:
             message = "two answers of a release have one name, or no line; nothing was written"
             raise PanPrivacyError(message) from None
@@ -165,7 +171,7 @@ class ReleaseStore(ReleaseReader):
         self,
         line: Entry,
         paid: Sequence[tuple[Table, Sequence[_Record]]],
-        answers: Sequence[Published],
+        told: Sequence[tuple[Table, Sequence[_Record]]],
     ) -> bool:
         with self._writing() as connection:
             payer = connection.scalar(select(LEDGER.c.payer).where(*_of(line, LEDGER.c)))
@@ -175,8 +181,19 @@ class ReleaseStore(ReleaseReader):
                 return False
             there = select(ANSWERS.c.id).where(*_of(line, ANSWERS.c)).limit(1)
             if connection.scalar(there) is None:
-                _write(connection, (ANSWERS, answers))
+                _write(connection, *told)
             return True
+
+    def discard_sketches(self, stream: str, before: datetime) -> None:
+        """Delete the published tables of a stream whose window ended before a moment.
+
+        Raises:
+            StoreError: the database failed; call it again.
+        """
+        old = SKETCHES.c.stream == stream, SKETCHES.c.end < before
+        with self._writing() as connection:
+            if connection.scalar(select(SKETCHES.c.id).where(*old).limit(1)) is not None:
+                connection.execute(delete(SKETCHES).where(*old))
 
     def check_file(self) -> None:
         """Check that a file of SQLite is still there, without waiting.

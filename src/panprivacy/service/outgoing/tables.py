@@ -36,10 +36,11 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.service.outgoing.databases import CREATING
 
-_VERSION: Final = 5
+_VERSION: Final = 6
 """Version of the tables; increment it with each change."""
+_MEASURED: Final = 5
+"""First version with these columns of answers; the first one with published tables is 6."""
 _ADDED: Final = "estimate", "standard_error", "bias"
-"""Columns of answers that the previous version did not have."""
 IDENTITY_BYTES: Final = 16
 """Size of the random number that identifies a store."""
 
@@ -142,6 +143,38 @@ ANSWERS: Final = Table(
     ),
     CheckConstraint("number > 0", name="panprivacy_answers_are_of_releases"),
 )
+SKETCHES: Final = Table(
+    "panprivacy_sketches",
+    _TABLES,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("stream", Text, nullable=False),
+    Column("start", _Moment, nullable=False),
+    Column("end", _Moment, nullable=False),
+    Column("complete", Boolean, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("statistic", Text, nullable=False),
+    Column("group", Text),
+    Column("released", _Moment, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sketch", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["stream", "start", "number"],
+        [LEDGER.c.stream, LEDGER.c.start, LEDGER.c.number],
+        name="panprivacy_sketches_are_paid_for",
+    ),
+    CheckConstraint("number > 0", name="panprivacy_sketches_are_of_releases"),
+    sqlite_autoincrement=True,  # the number of a table that was deleted is not given again
+)
+Index(
+    "panprivacy_sketches_are_published_once",
+    SKETCHES.c.stream,
+    SKETCHES.c.start,
+    SKETCHES.c.number,
+    SKETCHES.c.statistic,
+    func.coalesce(SKETCHES.c.group, ""),
+    unique=True,
+)
+Index("panprivacy_sketches_by_time", SKETCHES.c.stream, SKETCHES.c.end)
 ASKED: Final = [
     ANSWERS.c[name] for name in ("stream", "statistic", "question", "arguments", "group")
 ]
@@ -180,15 +213,17 @@ def create_tables(connection: Connection) -> bool:
 
 
 def _upgrade(connection: Connection) -> None:
-    """Add the columns that tables of the previous version lack; old answers have no numbers there.
+    """Add what tables of the two versions before lack; old answers have no numbers there.
 
     This is part of the transaction that opens the store, so it is done completely or not at all.
     """
-    if connection.scalar(select(SCHEMA.c.version)) != _VERSION - 1:
+    found = connection.scalar(select(SCHEMA.c.version))
+    if found not in {_MEASURED - 1, _MEASURED}:
         return
-    for name in _ADDED:
+    for name in _ADDED if found < _MEASURED else ():
         column = CreateColumn(ANSWERS.c[name]).compile(dialect=connection.dialect)
         connection.exec_driver_sql(f"ALTER TABLE {ANSWERS.name} ADD COLUMN {column}")
+    SKETCHES.create(connection)
     connection.execute(update(SCHEMA).values(version=_VERSION))
 
 

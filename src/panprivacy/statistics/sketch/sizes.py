@@ -40,6 +40,7 @@ class OverlapSizes(Sizes, frozen=True, tag="overlap"):
     """The users of a window, as a noisy table that is published and compared with others."""
 
     most_memory: ClassVar[int] = 1 << 20
+    published: ClassVar[bool] = True
 
     expected: Annotated[
         Users | None,

@@ -97,6 +97,10 @@ RUNS = 'name = "running-distinct"\nhorizon = 1_000'
         (("ids =", f'contribute = "{KEY}"\nids ='), "leave out contribute"),
         ((COUNTS, LEARNS), "a shard of a cluster has none"),
         ((COUNTS, RUNS), "running"),
+        (
+            (COUNTS, 'name = "overlap"\nexpected = 1_000'),
+            "visits cannot be counted in shards: a table that is published cannot be divided among",
+        ),
     ],
 )
 def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, given, says):

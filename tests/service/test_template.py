@@ -131,7 +131,7 @@ def test_each_key_can_be_uncommented(tmp_path, header, name):
     text = uncommented(header, name)
     assert f"\n{name} = " in text
     if name in {"key", "keep_tables"}:  # of a table that is published
-        text += f"{header.replace('[', '[[').replace(']', '.stat]]')}\n{PUBLISHED}\n"
+        text += f"\n{header.replace('[', '[[').replace(']', '.stat]]')}\n{PUBLISHED}\n"
     path = tmp_path / "a.toml"
     path.write_text(text)
     if name == "value":  # for a histogram, which is not the statistic of the text
@@ -166,6 +166,8 @@ def needs(kind, name):
     needed |= {} if besides is None else {besides: "true", "bound": ""}
     if name == "deletions":
         needed |= {"deletions": "true", "bound": ""}
+    if (kind, name) == ("overlap", "cells"):  # of a sample of a universe
+        return [{**needed, "universe": ""}]
     either = {"universe", "expected"} & {*sizes} - {*needed}
     if len(either) < 2 or name in either:
         return [needed]

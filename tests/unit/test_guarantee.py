@@ -519,6 +519,13 @@ def test_groups_and_comparisons_add_up():
     )
 
 
+def test_a_crash_after_which_further_ones_are_free_is_told_as_that():
+    once = pp.Guarantee(Fraction(1), crash=Fraction(1, 2), crash_again=Fraction(0))
+    assert once.says_of_crashes().endswith("adds up to epsilon 0.5, and further ones add nothing")
+    announced = pp.Guarantee(Fraction(1), 1, crash=Fraction(1, 2), crash_again=Fraction(0))
+    assert "as much as the first where intrusions are announced" in announced.says_of_crashes()
+
+
 def test_a_further_crash_may_add_less_than_the_first_one():
     event = pp.Guarantee(Fraction(1), adjacency="event", crash=Fraction(2), crash_again=Fraction(1))
     assert [event.crashed(n).epsilon for n in range(4)] == [1, 3, 4, 5]

@@ -237,6 +237,11 @@ class Guarantee:
         most = PrivacyLoss(self.crash, self.delta).text(digits)
         if self.additional_crash == self.crash:
             return f"each crash after which an earlier state goes on adds up to epsilon {most}"
+        if not self.additional_crash and not self.intrusions:
+            return (
+                f"the first crash after which an earlier state goes on adds up to epsilon {most}, "
+                "and further ones add nothing"
+            )
         more = PrivacyLoss(self.additional_crash, self.delta).text(digits)
         return (
             f"the first crash after which an earlier state goes on adds up to epsilon {most}, and "

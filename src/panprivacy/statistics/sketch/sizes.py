@@ -60,9 +60,9 @@ class OverlapSizes(Sizes, frozen=True, tag="overlap"):
         Literal["seizure", "publication"],
         custom_field(
             _covers,
-            "seizure or publication",
-            "what epsilon covers: the published table and one look at the state before, or the "
-            "published table of a window whose state nobody sees",
+            "WHAT",
+            "what epsilon covers: seizure, the published table and one look at the state before; "
+            "or publication, the table of a window whose state nobody sees",
             "publication",
         ),
     ] = "seizure"

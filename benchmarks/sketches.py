@@ -1,190 +1,113 @@
-"""Return rates of two windows of the class that ships, beside their prediction.
-
-`python -m benchmarks.sketches` writes docs/accuracy-sketches.md, and exits with 1 when a number is
-outside of its limits. Every run makes two windows with fresh coins and a fresh addressing key,
-updates them and compares their published tables.
-"""
+"""Sketches of others that are private when they leave, and only then, drawn by their exact laws."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-import panprivacy as pp
-from benchmarks.trials import ROOT
-from panprivacy.statistics.sketch.publication import OCCUPIED, Covers, publication_law
-from panprivacy.tables.cells.bits import BitCells
+from benchmarks.limits import EPSILON, Floats
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.tables.decoders.levels import level_shares
 
-PAGE = ROOT / "docs" / "accuracy-sketches.md"
-RUNS, STANDARD_ERRORS = 200, 5
-LAWS: Sequence[tuple[str, Covers]] = (
-    ("1", "publication"),
-    ("1", "seizure"),
-    ("2", "publication"),
-    ("2", "seizure"),
-    ("4", "seizure"),
-)
-SIZES: Sequence[Mapping[str, Any]] = (
-    {"expected": 10_000, "share": "0.3"},
-    {"expected": 100_000, "share": "0.5"},
-    {"expected": (10_000, 1_000_000), "share": "0.5"},
-    {"universe": 50_000, "share": "0.5"},
-    {"universe": 200_000, "cells": 50_000, "share": "0.5"},
-)
-POINTS = 196
-"""Half a 95 % interval in points, of a standard deviation."""
+GENERATOR = np.random.default_rng()
+BITS = 8 * (1 << 16)
+"""Of each of them."""
+
+
+def flipped_model(levels: int, cells: int) -> LevelModel:
+    """Levels of bits that are flipped once, when they leave."""
+    contrast = math.tanh(EPSILON / 2)
+    return LevelModel(levels, cells, contrast, (1 + contrast) / 2, 1, 0)
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two windows of equally many users.
+class Flipped:
+    """Sketch-Flip-Merge as published: bits that are set, and flipped once when they leave.
 
-    Args:
-        sizes: of the statistic.
-        epsilon: of each window.
-        covers: what it covers.
+    A bit stays with probability `e**epsilon/(e**epsilon + 1)`. The estimate is that of their
+    composite likelihood, which ours is without output noise.
     """
 
-    sizes: Mapping[str, Any]
-    epsilon: str
-    covers: Covers
+    levels: int
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The arguments of the statistic."""
-        return {**self.sizes, "epsilon": self.epsilon, "covers": self.covers}
+    def model(self) -> LevelModel:
+        """How it errs."""
+        return flipped_model(self.levels, BITS // self.levels)
 
-    @property
-    def users(self) -> int:
-        """Of each window: all that are expected, the middle of a range, half a universe."""
-        expected = self.sizes.get("expected")
-        if expected is None:
-            return int(self.sizes["universe"]) // 2
-        return math.isqrt(math.prod(expected)) if isinstance(expected, tuple) else int(expected)
+    def predicted(self, users: int) -> float:
+        """The relative error."""
+        return float(self.model.deviation(users)) / users
 
-    @property
-    def truth(self) -> float:
-        """The return rate."""
-        return round(self.users * float(self.sizes["share"])) / self.users
+    def answers(self, users: int, runs: int) -> Floats:
+        """Estimates from fresh sketches."""
+        return np.array([self.model.estimate(self._ones(users)) for _ in range(runs)])
 
-    @property
-    def predicted(self) -> float:
-        """The predicted standard deviation of the return rate."""
-        plan = pp.plan("overlap", **self.given)
-        return float(plan.return_error(self.users))
-
-    def answer(self, random: np.random.Generator) -> pp.Release:
-        """Return the return rate of two windows."""
-        key, both = random.bytes(16), round(self.truth * self.users)
-        first = np.arange(2 * self.users)
-        if "universe" in self.sizes:
-            first = random.permutation(int(self.sizes["universe"]))
-        windows = first[: self.users], first[self.users - both : 2 * self.users - both]
-        sketches = []
-        for users in windows:
-            window = pp.OverlapSketch(**self.given, key=key)
-            window.update(users)
-            sketches.append(window.release().sketch)
-        return pp.overlap(*sketches).return_rate()
-
-    def answers(self, runs: int, random: np.random.Generator) -> list[pp.Release]:
-        """Return the answers of several runs."""
-        return [self.answer(random) for _ in range(runs)]
-
-    def __str__(self) -> str:
-        sizes = ", ".join(
-            f"{name}={':'.join(map(str, one)) if isinstance(one, tuple) else one}"
-            for name, one in self.sizes.items()
-            if name != "share"
+    def _ones(self, users: int) -> NDArray[np.int64]:
+        """Of each level; from 40 users a cell on all are met, but for once in 10^13."""
+        cells, stay = BITS // self.levels, (1 + math.tanh(EPSILON / 2)) / 2
+        came = np.minimum(GENERATOR.multinomial(users, level_shares(self.levels)), 40 * cells)
+        met = np.array(
+            [np.count_nonzero(np.bincount(GENERATOR.integers(cells, size=x))) for x in came]
         )
-        return f"{sizes}; {self.users:,} users, {100 * self.truth:g} % return"
+        return GENERATOR.binomial(met, stay) + GENERATOR.binomial(cells - met, 1 - stay)
 
 
-def rows() -> tuple[list[str], bool]:
-    """Return a line for each pair, and whether all are within their limits."""
-    lines, good, random = [], True, np.random.default_rng()
-    for sizes in SIZES:
-        for epsilon, covers in LAWS:
-            pair = Pair(sizes, epsilon, covers)
-            predicted = pair.predicted
-            if predicted > 0.25:  # noise, which the plan says
-                lines.append(f"| {pair} | {epsilon} | {covers} | {POINTS * predicted:.1f} | | |")
-                continue
-            answers = pair.answers(RUNS, random)
-            errors = np.array([one.estimate - pair.truth for one in answers])
-            measured = math.sqrt(float(np.mean(errors**2)))
-            held = sum(one.low <= pair.truth <= one.high for one in answers) / RUNS
-            room = STANDARD_ERRORS / math.sqrt(2 * RUNS) + 0.06
-            fits = abs(measured / predicted - 1) < room
-            fits &= held > 0.95 - STANDARD_ERRORS * math.sqrt(0.05 * 0.95 / RUNS)
-            good &= fits
-            marked = "" if fits else " !"
-            lines.append(
-                f"| {pair} | {epsilon} | {covers} | {POINTS * predicted:.1f} | "
-                f"{POINTS * measured:.1f}{marked} | {100 * held:.1f} % |"
-            )
-    return lines, good
+@dataclass(frozen=True)
+class Loglog:
+    """A HyperLogLog that is private when it leaves, and only then.
 
+    After Dickens, Thaler and Ting (2022): users are sampled by their hash, and `phantoms` more are
+    put in before. Registers have 6 bits; the estimate is that of most likelihood.
+    """
 
-def spreads() -> list[str]:
-    """Return what a published bit errs by, beside that after an announced intrusion."""
-    lines = []
-    for epsilon in (1, 2, 4, 8):
-        found = [
-            _spread(float(law.published_absent), float(law.published_present))
-            for covers in ("publication", "seizure")
-            for law in [publication_law(Fraction(epsilon), covers)]  # type: ignore[arg-type]
-        ]
-        contrast = float(BitCells(1, Fraction(epsilon, 2), 1).contrast(1))
-        announced = _spread((1 - contrast) / 2, (1 + contrast) / 2)
-        lines.append(f"| {epsilon} | {found[0]:.2f} | {found[1]:.2f} | {announced:.2f} |")
-    return lines
+    registers: int = BITS // 6
 
+    @property
+    def kept(self) -> float:
+        """The probability that a user is sampled."""
+        return -math.expm1(-EPSILON)
 
-def _spread(absent: float, present: float) -> float:
-    mean = absent + OCCUPIED * (present - absent)
-    return math.sqrt(mean * (1 - mean)) / (present - absent)
+    @property
+    def phantoms(self) -> int:
+        """How many users are put in before."""
+        return math.ceil(self.registers * (1 + math.exp(-EPSILON))) - 1
 
+    def predicted(self, users: int) -> float:
+        """The relative error."""
+        inside = self.phantoms + self.kept * users
+        halves = inside / self.registers * 0.5 ** np.arange(1, 64)
+        empty = math.exp(-inside / self.registers)
+        chance = -np.exp(-halves) * np.expm1(-halves)
+        told = (inside / self.registers) ** 2 * empty + float(
+            (chance * (halves * (1 / np.expm1(halves) - 1)) ** 2).sum()
+        )
+        variance = inside**2 / (self.registers * told) - inside
+        return math.sqrt(variance + users * self.kept * (1 - self.kept)) / self.kept / users
 
-def main() -> None:
-    """Write the page."""
-    lines, good = rows()
-    PAGE.write_text(
-        f"""# Published tables, from updates to return rates
+    def answers(self, users: int, runs: int) -> Floats:
+        """Estimates from fresh sketches."""
+        each = np.full(self.registers, 1 / self.registers)
+        found = np.empty(runs)
+        for run in range(runs):
+            inside = self.phantoms + GENERATOR.binomial(users, self.kept)
+            came = GENERATOR.multinomial(inside, each)
+            lowest = -np.expm1(np.log(GENERATOR.random(self.registers)) / np.maximum(came, 1))
+            longest = np.minimum(np.ceil(-np.log2(lowest)), 63) * (came > 0)
+            inside = self.registers * self._load(np.bincount(longest.astype(int), minlength=64))
+            found[run] = (inside - self.phantoms) / self.kept
+        return found
 
-What return rates of two windows of [`OverlapSketch`](statistics.md) err by, beside the prediction
-of the plan. `python -m benchmarks.sketches` writes this page from {RUNS} runs of each line. The
-mathematics alone is measured [on another page](accuracy-overlaps.md).
-
-## Return rates
-
-Errors are in points: half a 95 % interval as predicted, and 1.96 times the measured
-root-mean-square error. `seizure` covers the published table and one look at the state of its
-window, `publication` the table alone. Lines without a measured error are noise, as `plan` says.
-
-| windows | epsilon | covers | predicted | measured | intervals that hold |
-| --- | --: | --- | --: | --: | --: |
-{chr(10).join(lines)}
-
-## What a covered look costs
-
-The standard deviation of a published bit that was divided by the contrast, where 3 of 10 cells have
-users. The last column is that of an [announced intrusion](guarantees/intrusions.md#bits) between
-the look and the table, with epsilon split evenly.
-
-| epsilon | publication | seizure | announced intrusion |
-| --: | --: | --: | --: |
-{chr(10).join(spreads())}
-"""
-    )
-    sys.exit(not good)
-
-
-if __name__ == "__main__":
-    main()
+    @staticmethod
+    def _load(counts: NDArray[np.int64]) -> float:
+        """The users a register under which such counts of registers are most likely."""
+        low, high, weights = 1e-6, 1e9, 0.5 ** np.arange(1, 64)
+        for _ in range(100):
+            load = math.sqrt(low * high)
+            with np.errstate(over="ignore"):
+                score = weights * (1 / np.expm1(load * weights) - 1) @ counts[1:] - counts[0]
+            low, high = (load, high) if score > 0 else (low, load)
+        return low

@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 import pytest
-from benchmarks.sketches import Pair
+from benchmarks.return_rates import Pair
 
 import panprivacy as pp
 

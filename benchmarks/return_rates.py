@@ -1,7 +1,7 @@
 """Return rates of two windows of the class that ships, beside their prediction.
 
-`python -m benchmarks.return_rates` writes docs/accuracy-sketches.md, and exits with 1 when a number is
-outside of its limits. Every run makes two windows with fresh coins and a fresh addressing key,
+`python -m benchmarks.return_rates` writes docs/accuracy-sketches.md, and exits with 1 when a number
+is outside of its limits. Every run makes two windows with fresh coins and a fresh addressing key,
 updates them and compares their published tables.
 """
 

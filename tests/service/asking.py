@@ -70,7 +70,7 @@ RELEASE = "/v1/streams/visits/release"
 ANNOUNCE = "/v1/streams/visits/announce"
 
 
-READ_ROUTES = ["/v1/streams", "/v1/releases", "/metrics"]
+READ_ROUTES = ["/v1/streams", "/v1/releases", "/v1/sketches", "/metrics"]
 
 
 OPEN_ROUTES = ["/healthz", "/v1/openapi.json"]
@@ -146,6 +146,7 @@ def check_described(answer):
     """A route answers as the OpenAPI document says; a HEAD as a GET."""
     method = answer.request.method.lower().replace("head", "get")
     path = re.sub("^/v1/streams/[^/]+/", "/v1/streams/{name}/", answer.request.url.path)
+    path = re.sub("^/v1/sketches/[^/]+/[^/]+$", "/v1/sketches/{name}/{id}", path)
     operation = document()["paths"].get(path, {}).get(method)
     if operation is None:
         assert answer.status_code in (404, 405)

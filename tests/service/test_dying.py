@@ -238,7 +238,7 @@ def members_of_tables(store, ends):
     assert [(one.start, one.number, one.group) for one in listed] == [
         (row.start, row.number, row.group) for row in ends
     ]
-    found = [Sketch.read(store.sketch(one.id)) for one in listed]
+    found = [Sketch.read(store.sketch(one.stream, one.id)) for one in listed]
     assert len({one.key for one in found}) == 1, "one key for all windows and all restarts"
     for listed_one, sketch, row in zip(listed, found, ends, strict=True):
         came = int(np.bitwise_count(sketch.packed).sum())

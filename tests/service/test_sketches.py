@@ -114,7 +114,7 @@ def count(stream, clock, *windows):
 
 
 def sketches(store, **asked):
-    return [pp.Sketch.read(store.sketch(one.id)) for one in store.sketches(**asked)]
+    return [pp.Sketch.read(store.sketch(one.stream, one.id)) for one in store.sketches(**asked)]
 
 
 def test_tables_of_windows_restarts_and_streams_of_a_store_are_compared(store, clock):

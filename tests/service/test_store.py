@@ -587,7 +587,7 @@ def test_a_release_has_its_tables_once_with_its_answers(store):
     )
     found = store.sketches(stream="shop")
     assert [one.group for one in found] == [None, "b"]
-    assert [store.sketch(one.id) for one in found] == [b"abc", b"abc"]
+    assert [store.sketch(one.stream, one.id) for one in found] == [b"abc", b"abc"]
     twice = [sketch_of(2), sketch_of(2)]
     with pytest.raises(PanPrivacyError, match="nothing was written"):
         store.settle([window(2)], [answer_of(2)], sketches=twice)
@@ -608,7 +608,7 @@ def test_tables_are_listed_by_time_and_the_old_ones_deleted(store):
     assert store.sketches() == every
     store.discard_sketches("shop", every[2].end)
     assert store.sketches() == every[2:]
-    assert store.sketch(every[0].id) is None
+    assert store.sketch("shop", every[0].id) is None
     store.discard_sketches("shop", START + 9 * HOUR)
     store.settle([window(9)], [answer_of(9)], sketches=[sketch_of(9)])
     (newest,) = store.sketches()

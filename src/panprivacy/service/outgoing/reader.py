@@ -241,6 +241,7 @@ class ReleaseReader:
         stream: str | None = None,
         since: datetime | None = None,
         before: datetime | None = None,
+        of: tuple[str, str | None] | None = None,
         limit: int = 1_000,
     ) -> list[ListedSketch]:
         """Return the newest published tables without their bytes, oldest first.
@@ -249,6 +250,7 @@ class ReleaseReader:
             stream: only tables of this stream; None for all.
             since: published at this moment or later.
             before: published before this moment.
+            of: only of this statistic and group; None for all.
             limit: maximum number of tables; 1 or more.
 
         Raises:
@@ -258,16 +260,23 @@ class ReleaseReader:
         table = SKETCHES.c
         newest = _all(SKETCHES, ListedSketch).order_by(table.id.desc()).limit(limit)
         newest = newest.where(*_conditions(SKETCHES, stream, since, before))
+        if of is not None:
+            newest = newest.where(table.statistic == of[0], table.group.is_not_distinct_from(of[1]))
         return self._read(newest, ListedSketch)[::-1]
 
-    def sketch(self, number: int) -> bytes | None:
+    def sketch(self, stream: str, number: int) -> bytes | None:
         """Return the bytes of a published table by its number in the store; None if it is gone.
+
+        Args:
+            stream: name of its stream.
+            number: of the table, as `sketches` lists it.
 
         Raises:
             StoreError: the database failed.
         """
+        wanted = SKETCHES.c.id == number, SKETCHES.c.stream == stream
         with self._transaction() as connection:
-            return connection.scalar(select(SKETCHES.c.sketch).where(SKETCHES.c.id == number))
+            return connection.scalar(select(SKETCHES.c.sketch).where(*wanted))
 
     def ledger(self, stream: str | None = None, since: datetime | None = None) -> list[Entry]:
         """Return the ledger, by stream, window and number.

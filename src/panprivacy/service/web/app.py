@@ -29,6 +29,7 @@ from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
 from panprivacy.service.served import Served
 from panprivacy.service.web.asked import HttpRequest
+from panprivacy.service.web.compared import OF_OVERLAPS, OF_SKETCHES, ComparedTables
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
 from panprivacy.service.web.paged import PagedAnswers, single_page
@@ -57,6 +58,7 @@ class Api:
         self._troubles = Shared(lambda: self._ask(engine.troubles))
         self._metrics = {kind: Shared(partial(self._exposed, kind)) for kind in FORMATS}
         self._answers = PagedAnswers()
+        self.tables = ComparedTables(engine, self._allow, self._answers)
 
     def taker(self, scope: Scope) -> Batches | None:
         """Return the handler of batches with this head; None to leave them to the application."""
@@ -170,7 +172,7 @@ class Api:
         """Return all metrics."""
         loop, troubles = asyncio.get_running_loop(), await self._troubles.get()
         return await loop.run_in_executor(
-            self._exposer, exposition, self.engine, troubles, kind
+            self._exposer, exposition, self.engine, troubles, kind, self.tables.rates
         )  # it reads all questions: health does not wait for it
 
     async def health(self, asked: HttpRequest) -> Response:
@@ -306,6 +308,9 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> App
         Route(f"{stream}/announce", Resource("POST", api.announce, [])),
         Route("/v1/streams", Resource("GET", api.streams, [])),
         Route("/v1/releases", Resource("GET", api.releases, _OF_RELEASES)),
+        Route("/v1/sketches", Resource("GET", api.tables.sketches, OF_SKETCHES)),
+        Route("/v1/sketches/{name}/{id}", Resource("GET", api.tables.sketch, [])),
+        Route("/v1/overlaps", Resource("GET", api.tables.overlaps, OF_OVERLAPS)),
         Route("/v1/openapi.json", Resource("GET", api.openapi)),
         Route("/metrics", Resource("GET", api.metrics)),
         Route("/healthz", Resource("GET", api.health)),

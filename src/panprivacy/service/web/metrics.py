@@ -14,9 +14,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
+from panprivacy.errors import PanPrivacyError
 from panprivacy.privacy.guarantee import float_above
 from panprivacy.service.engine import Engine
 from panprivacy.service.outgoing.records import Published, StoreError
+from panprivacy.service.outgoing.returns import ReturnRates, series_of
 from panprivacy.service.served import Served
 
 _QUESTION = ["stream", "statistic", "question", "arguments", "group"]
@@ -31,20 +33,26 @@ FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
 """Writer of each media type, and its full name; the first is the default."""
 
 
-def exposition(engine: Engine, troubles: Iterable[str], kind: str = "text/plain") -> bytes:
+def exposition(
+    engine: Engine,
+    troubles: Iterable[str],
+    kind: str = "text/plain",
+    rates: ReturnRates | None = None,
+) -> bytes:
     """Return all metrics.
 
     Args:
         engine: the engine of the service.
         troubles: the current troubles.
         kind: one of `FORMATS`.
+        rates: compares published tables; None to leave return rates out.
     """
-    return FORMATS[kind][0](_Metrics(engine, troubles))
+    return FORMATS[kind][0](_Metrics(engine, troubles, rates))
 
 
 class _Metrics(Collector):
-    def __init__(self, engine: Engine, troubles: Iterable[str]) -> None:
-        self._engine, self._troubles = engine, troubles
+    def __init__(self, engine: Engine, troubles: Iterable[str], rates: ReturnRates | None) -> None:
+        self._engine, self._troubles, self._rates = engine, troubles, rates
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
@@ -52,6 +60,8 @@ class _Metrics(Collector):
         except StoreError:
             latest = []
         yield from _of_releases(latest)
+        if self._rates is not None:
+            yield from _of_tables(self._engine.streams, self._rates)
         ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
         losses = _losses(self._engine.streams)
         left = _gauge("stream_announcements_left", "intrusions that may be announced", ["stream"])
@@ -87,6 +97,29 @@ def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
         high.add_metric(labels, answer.high)
         when.add_metric(labels, answer.released.timestamp())
     yield from (value, low, high, when)
+
+
+def _of_tables(streams: Mapping[str, Served], rates: ReturnRates) -> list[GaugeMetricFamily]:
+    """Return the newest return rates; what is noise, or cannot be compared, leaves a gap."""
+    labels = ["stream", "statistic", "group"]
+    value = _gauge("return_rate", "share of the last window but one that came again", labels)
+    low = _gauge("return_rate_low", "lower end of its interval", labels)
+    high = _gauge("return_rate_high", "upper end of its interval", labels)
+    for name, stream in streams.items():
+        for statistic, group in series_of(stream.config):
+            try:
+                pair = rates.newest(name, (statistic, group))
+            except PanPrivacyError:  # of the store, or a row that no service wrote
+                continue
+            if pair is None or pair.return_rate is None or pair.note is not None:
+                continue
+            for gauge, number in (
+                (value, pair.return_rate.value),
+                (low, pair.return_rate.low),
+                (high, pair.return_rate.high),
+            ):
+                gauge.add_metric([name, statistic, group or ""], number)
+    return [value, low, high]
 
 
 def _losses(streams: Mapping[str, Served]) -> list[GaugeMetricFamily]:

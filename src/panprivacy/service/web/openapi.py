@@ -151,7 +151,7 @@ _SAYS = {
     400: "The request is wrong; nothing was counted.",
     401: "No known token.",
     403: "The token may not do this.",
-    404: "There is no such stream.",
+    404: "There is no such stream, or table.",
     406: "The Accept header lets no format through.",
     408: "The body did not arrive in time.",
     409: "No release or announced intrusion is left, or the stream releases on a clock.",
@@ -207,6 +207,84 @@ _RELEASES = _operation(
         _query("format", "instead of Accept", {"enum": ["json", "csv", "parquet"]}),
     ],
 )
+_NUMBER: _Object = {"anyOf": [{"type": "number"}, {"const": "inf"}]}
+_INTERVAL: _Object = {
+    "type": ["object", "null"],
+    "description": "An answer and its interval; null if the tables cannot be compared.",
+    "properties": {"value": _NUMBER, "low": _NUMBER, "high": _NUMBER},
+}
+_LISTED: _Object = {
+    "type": "object",
+    "description": "A published table without its bytes.",
+    "required": ["id", "stream", "start", "end", "complete", "statistic", "group", "size"],
+    "properties": {
+        "id": {"type": "integer", "description": "of the table in the release store"},
+        "stream": _TEXT,
+        "start": _MOMENT,
+        "end": _MOMENT,
+        "complete": {"type": "boolean", "description": "whether a whole window was counted"},
+        "number": {"type": "integer"},
+        "statistic": _TEXT,
+        "group": {"type": ["string", "null"]},
+        "released": _MOMENT,
+        "size": {"type": "integer", "description": "number of its bytes"},
+    },
+}
+_COMPARED: _Object = {
+    "type": "object",
+    "required": ["windows", "pairs"],
+    "properties": {
+        "windows": {"type": "array", "items": {"type": "object"}},
+        "pairs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["first", "second", "return_rate", "intersection", "note"],
+                "properties": {
+                    "first": {"type": "integer", "description": "id of the earlier window"},
+                    "second": {"type": "integer"},
+                    "return_rate": _INTERVAL,
+                    "intersection": _INTERVAL,
+                    "note": {"type": ["string", "null"]},
+                },
+            },
+        },
+    },
+}
+_SKETCHES = _operation(
+    "sketches",
+    "The newest published tables, oldest first, without their bytes.",
+    {"200": _answer("The tables.", {"type": "array", "items": _LISTED})},
+    *(400, 401, 403, 404, 429, 500, 503),
+    parameters=[
+        _query("stream", "of this stream alone", _TEXT),
+        _query("since", "published then or later", _MOMENT),
+        _query("before", "published before then", _MOMENT),
+        _query("limit", "so many", {"type": "integer", "minimum": 1, "maximum": 10_000}),
+    ],
+)
+_SKETCH = _operation(
+    "sketch",
+    "The bytes of a published table, as a file of it has them.",
+    {"200": _answer("The table.", _BYTES, "application/octet-stream")},
+    *(400, 401, 403, 404, 429, 500, 503),
+    parameters=[
+        _STREAM,
+        {"name": "id", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 1}},
+    ],
+)
+_OVERLAPS = _operation(
+    "overlaps",
+    "Who came back: each pair of the newest windows, with intervals.",
+    {"200": _answer("The windows, and pairs of them.", _COMPARED)},
+    *(400, 401, 403, 404, 429, 500, 503),
+    parameters=[
+        {**_query("stream", "of this stream", _TEXT), "required": True},
+        _query("statistic", "of this statistic; the first one that publishes tables", _TEXT),
+        _query("group", "of this group; needed if users are counted by group", _TEXT),
+        _query("windows", "so many", {"type": "integer", "minimum": 1, "maximum": 52}),
+    ],
+)
 _STREAMS = _operation(
     "streams",
     "The streams, and what is promised to their users.",
@@ -253,6 +331,9 @@ def document() -> _Object:
             "/v1/streams/{name}/release": {"post": _RELEASE},
             "/v1/streams/{name}/announce": {"post": _ANNOUNCE},
             "/v1/releases": {"get": _RELEASES},
+            "/v1/sketches": {"get": _SKETCHES},
+            "/v1/sketches/{name}/{id}": {"get": _SKETCH},
+            "/v1/overlaps": {"get": _OVERLAPS},
             "/v1/openapi.json": {"get": _OPENAPI},
             "/metrics": {"get": _METRICS},
             "/healthz": {"get": _HEALTH},

@@ -16,13 +16,18 @@ from rich.table import Table
 from panprivacy.statistics.explain.document import as_document
 from panprivacy.statistics.explain.reading import StateRun, read_states
 from panprivacy.statistics.explain.sentences import BELIEFS, TitledPart, explained, of_a_file
+from panprivacy.statistics.explain.sketches import explain_sketch, sketch_document
+from panprivacy.statistics.overlaps.sketch import MAGIC, Sketch
 
 _WIDTH = 100
 
 
 def explain(
     state: Annotated[
-        Path, typer.Argument(help="A file with what state() returned, sealed with age or not.")
+        Path,
+        typer.Argument(
+            help="A file with what state() returned, sealed with age or not; or a sketch."
+        ),
     ],
     identity: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The age identity of a sealed file.")
@@ -30,11 +35,32 @@ def explain(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what a seized state is, and what it can tell about anybody."""
+    if _is_sketch(state):
+        _print_sketch(Sketch.read(state), as_json=json)
+        return
     states = read_states(state, identity)
     if json:
         print(json_format.dumps(as_document(states)))
     else:
         _print_text(states)
+
+
+def _is_sketch(file: Path) -> bool:
+    """Return whether a file begins as a published table does; a pipe is none."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(MAGIC)) == MAGIC
+
+
+def _print_sketch(sketch: Sketch, *, as_json: bool) -> None:
+    """Print what a published table is, and what an outsider reads off it."""
+    if as_json:
+        print(json_format.dumps(sketch_document(sketch)))
+        return
+    console = Console(width=_WIDTH, highlight=False, markup=False)
+    for name, says in explain_sketch(sketch):
+        _print_filled(console, f"{says}.", f"{name:<12}")
 
 
 def _print_text(states: Sequence[StateRun]) -> None:

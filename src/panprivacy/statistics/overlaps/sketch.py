@@ -35,8 +35,9 @@ from panprivacy.tables.cells.published import BitLaw
 
 FORMAT: Final = 1
 """The version of the format; a reader refuses others."""
+MAGIC: Final = b"PPSKETCH"
+"""The first bytes of a sketch."""
 
-_MAGIC: Final = b"PPSKETCH"
 _LENGTH: Final = struct.Struct("<I")
 _DIGEST_BYTES: Final = 32
 _MOST_TEXT: Final = 1 << 16
@@ -161,15 +162,15 @@ class Sketch(Framed):
             OSError: the file cannot be read.
         """
         data = source if isinstance(source, bytes) else read_at_most(Path(source), MOST_SKETCH)
-        if not data.startswith(_MAGIC):
+        if not data.startswith(MAGIC):
             message = "there is no sketch of panprivacy here"
             raise InputError(message)
         body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-        start = len(_MAGIC) + _LENGTH.size
+        start = len(MAGIC) + _LENGTH.size
         if len(body) < start or hashlib.sha256(body).digest() != digest:
             message = "the sketch is damaged, or cut off: its digest is another"
             raise InputError(message)
-        (size,) = _LENGTH.unpack_from(body, len(_MAGIC))
+        (size,) = _LENGTH.unpack_from(body, len(MAGIC))
         found = cls(_read_front(body[start : start + size]), body[start + size :])
         found._check()
         return found
@@ -177,7 +178,7 @@ class Sketch(Framed):
     def to_bytes(self) -> bytes:
         """Return its bytes, which `read` takes."""
         text = msgspec.json.encode(self.front)
-        body = b"".join((_MAGIC, _LENGTH.pack(len(text)), text, self.table))
+        body = b"".join((MAGIC, _LENGTH.pack(len(text)), text, self.table))
         return body + hashlib.sha256(body).digest()
 
     def write(self, path: str | Path) -> None:

@@ -163,9 +163,9 @@ def main() -> None:
     """Print the numbers of the page, and draw its picture."""
     found = triangle()
     draw(found)
-    inside = sum(one.rate.low <= one.truth <= one.rate.high for one in found)
+    held = [one.rate.low <= one.truth <= one.rate.high for _ in range(RUNS) for one in triangle()]
     widths = [50 * (one.rate.high - one.rate.low) for one in found]
-    print(f"{inside} of {len(found)} intervals hold the truth, ±{np.mean(widths):.1f} points")
+    print(f"{sum(held)} of {len(held)} intervals hold the truth, ±{np.mean(widths):.1f} points")
     for one in found:
         print(one.week + FIRST, one.after, f"{one.rate}", f"truth {one.truth:.3f}")
     for epsilon in 1, 2, 4:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+
 import pytest
 from benchmarks import overlaps
 from benchmarks.counters import table
+
+import panprivacy as pp
+from tests.docs.pages import ROOT
 
 PAGE = overlaps.PAGE.read_text()
 ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in PAGE.splitlines()}
@@ -31,3 +37,20 @@ def test_predictions_are_those_of_the_code(case):
 def test_nothing_was_outside_of_its_limits():
     assert "missed" not in PAGE
     assert "intervals that hold" in PAGE
+
+
+COVERS = {"tables and a look": "seizure", "tables only": "publication"}
+
+
+def test_the_prices_of_the_how_to_are_those_of_the_accounting():
+    page = (ROOT / "docs/overlaps.md").read_text()
+    numbers = r"^\| (\d) \| ([a-z ]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
+    rows = re.findall(numbers, page, re.MULTILINE)
+    assert len(rows) == 6
+    for epsilon, covers, *losses in rows:
+        window = pp.OverlapSketch(
+            epsilon=int(epsilon), expected=10_000, key=b"k" * 16, covers=COVERS[covers]
+        )
+        for windows, loss in zip((2, 8, 52), losses, strict=True):
+            exact = window.guarantee.over(windows).epsilon
+            assert exact <= Fraction(loss) <= exact * Fraction(101, 100)

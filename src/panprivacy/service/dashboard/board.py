@@ -10,6 +10,7 @@ from typing import Final
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.following import FollowedTokens
+from panprivacy.service.dashboard.cohorts import Cohorts
 from panprivacy.service.dashboard.guard import Readers
 from panprivacy.service.dashboard.history import History
 from panprivacy.service.dashboard.promise import Spent, StreamPromise, Year
@@ -31,6 +32,7 @@ class Look:
     Attributes:
         promise: the promise of the configuration.
         history: the released answers.
+        cohorts: the return rates of its published tables.
         spent: the privacy loss of the current window; None until it is known.
         year: the privacy loss of a year of windows; None until it is known.
         version: number of changes of any of these.
@@ -39,6 +41,7 @@ class Look:
     def __init__(self, reader: ReleaseReader, promise: StreamPromise) -> None:
         self._reader, self.promise = reader, promise
         self.history = History(reader, promise.name)
+        self.cohorts = Cohorts(reader, promise.name, promise.config)
         self.spent: Spent | None = None
         self.year: Year | None = None
         self.version = 0
@@ -66,6 +69,7 @@ class Look:
             self.year = self.promise.year(self._reader, datetime.now(UTC))
             took = time.monotonic() - began
             self._year_again = began + max(_PAUSE, _SHARE * took)
+        changed |= self.cohorts.follow(released=changed)
         self.version += changed or before != (self.spent, self.year)
 
 

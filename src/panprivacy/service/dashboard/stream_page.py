@@ -13,7 +13,8 @@ from nicegui import run, ui
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.dashboard import charts
 from panprivacy.service.dashboard.board import Look
-from panprivacy.service.dashboard.elements import Choice, button, link, tag
+from panprivacy.service.dashboard.cohorts import CohortTriangle
+from panprivacy.service.dashboard.elements import Choice, PageElement, button, link, tag
 from panprivacy.service.dashboard.frame import Live
 from panprivacy.service.dashboard.parts import (
     chart,
@@ -65,6 +66,8 @@ class StreamPage:
                     self._span = Choice("Show", self._draw_line, list(_SPANS))
             self._line = chart()
             self._line_says = tag("p", " ", "small")
+        promise = look.promise
+        self._cohorts = CohortTriangle(promise.config, promise.guarantee, look.cohorts)
         self._bars = tag("section", style="card hidden")
         with self._bars:
             tag("h2", "Activity")
@@ -77,11 +80,7 @@ class StreamPage:
             self._groups_chart = chart()
             self._groups_says = tag("p", " ", "small")
         with tag("section", style="card"):
-            tag("h2", "Privacy that is spent")
-            self._gauges = tag("div", style="gauges two")
-            tag("p", sentence(f"{look.promise.guarantee}."), "small")
-            name = look.promise.name
-            link("What a seized state can tell about a person", f"/streams/{name}/explain")
+            self._gauges = self._build_spent()
         self._intruder = tag("section", style="card")
         with self._intruder:
             self._build_intruder()
@@ -89,6 +88,15 @@ class StreamPage:
             tag("h2", "The newest answers")
             self._table = tag("div", style="scroll")
         live.append((look, self.draw))
+
+    def _build_spent(self) -> PageElement:
+        """Build the card of the budget; return the place of its gauges."""
+        promise = self._look.promise
+        tag("h2", "Privacy that is spent")
+        place = tag("div", style="gauges two")
+        tag("p", sentence(f"{promise.guarantee}."), "small")
+        link("What a seized state can tell about a person", f"/streams/{promise.name}/explain")
+        return place
 
     def draw(self) -> None:
         """Display the current data."""
@@ -101,6 +109,7 @@ class StreamPage:
         with self._tiles:
             tiles(self._of_group(known.newest), self._look, _MOST_TILES)
         self._draw_line()
+        self._cohorts.draw()
         self._draw_bars()
         self._draw_groups()
         self._gauges.clear()

@@ -85,7 +85,7 @@ def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, e
     clock.now += HOUR
     given, settle = [], cluster.store.settle
 
-    def unsure(_, rows, __):
+    def unsure(_, rows, *__):
         given.append({row.question: (row.value, row.low, row.high) for row in rows})
         raise error
 

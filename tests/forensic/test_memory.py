@@ -370,6 +370,20 @@ def test_nothing_is_left_of_events_that_are_counted_without_users(hardened, fold
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("hardened", [True, False])
+def test_nothing_is_left_of_users_whose_table_is_published(hardened, folder):
+    """Nor in the sketch of a window that has ended, which is in the folder."""
+    options = [
+        *("--user", "id", "--stat", "overlap,expected=100_000", "--epsilon", "4"),
+        *("--sketch", str(folder / "windows"), "--key", str(folder / "series.key")),
+        *("--window", "1s"),
+    ]
+    program = HARDENED if hardened else PLAIN
+    left = left_by_pipe(program, texts(), "csv", folder, 200, options)
+    assert left == NOTHING if hardened else left[0] > 100
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 @pytest.mark.parametrize("hardened", [True, False])
 def test_nothing_is_left_of_values_that_are_counted(hardened, kind, folder):

@@ -82,7 +82,7 @@ def test_what_is_asked_goes_to_the_query_and_not_to_the_sizes():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there are distinct, density, incidence"),
+        ("", "there are distinct, density, overlap"),
         ("median", "there are distinct"),
         ("densty,universe=9", "did you mean density?"),
         ("density", "density needs universe=: how many users"),

@@ -19,6 +19,7 @@ EVENTS = {"running-count", "histogram"}
 USELESS = {
     "distinct": {"memory": 1},
     "density": {"universe": 2},
+    "overlap": {"universe": 2},
     "incidence": {"universe": 3, "bound": 3},
     "cropped-sum": {"universe": 3, "tau": 3, "bound": 3},
     "threshold": {"universe": 3, "threshold": 2, "bound": 3},

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 from panprivacy.statistics.overlaps.patterns import MOST_TABLES, CellLayout, Floats, Transform
 from panprivacy.tables.decoders.levels import level_shares
 
+_MOST_EXPONENT = 100.0
+"""Noise may take an estimate of users so far below 0."""
 _FULLEST = 1e-60
 """A fuller level tells nothing that a float can hold."""
 
@@ -184,7 +186,7 @@ class OccupancyModel:
         """Return the probability that a cell is empty in all tables of each set."""
         if self.layout.universe is not None:
             return 1 - unions[..., None, :] / self.layout.universe
-        return np.exp(-self.rates[:, None] * unions[..., None, :])
+        return np.exp(np.minimum(-self.rates[:, None] * unions[..., None, :], _MOST_EXPONENT))
 
     def slopes(self, empty: Floats) -> Floats:
         """Return the change of these probabilities by each user of the union."""

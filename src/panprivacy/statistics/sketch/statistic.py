@@ -68,6 +68,6 @@ class OverlapSketch(Statistic[OverlapPlan, SketchRelease]):
             cells: Whole | None = None,
             memory: Whole | None = None,
             covers: Literal["seizure", "publication"] = "seizure",
-            share: float | str = 0.5,
+            share: float | str = "0.5",
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import pytest
 
 import panprivacy as pp
-from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.audit import CRASH, RELEASE, SAVE, EnumeratedCoins, Restarted, exact_loss
 from panprivacy.audit.suite.products import Unseen, products
 from panprivacy.errors import allow_noise
 from panprivacy.tables.cells.published import AFTER_A_CRASH, NEIGHBOURS
@@ -97,6 +98,23 @@ def test_more_contrast_than_the_law_has_is_caught():
         dishonest, [[0], [0], RELEASE], [[], [], RELEASE], coins=EnumeratedCoins(tail=1)
     )
     assert not loss.within(2)
+
+
+@pytest.mark.parametrize(("epsilon", "exceeds"), [(2, False), (5, True)])
+def test_a_crash_that_brings_back_a_published_window_loses_what_is_said(epsilon, exceeds):
+    """The window after it is drawn anew, whatever an intruder saw of it before."""
+    one = [[0], SAVE, RELEASE, [0], CRASH, [0], RELEASE]
+    nobody = [[] if step == [0] else step for step in one]
+    loss = exact_loss(
+        lambda coins: Restarted(lambda fresh: sketch(fresh, epsilon=epsilon, releases=2), coins),
+        one,
+        nobody,
+        coins=EnumeratedCoins(tail=1),
+    )
+    made = sketch(None, epsilon=epsilon, releases=2)
+    assert loss.within(made.guarantee.crashed(1).epsilon)
+    shared = made.plan.law.crash_ratio * made.plan.law.published_ratio
+    assert (loss.epsilon > math.log(shared) + 1e-6) == exceeds
 
 
 def history(rows):

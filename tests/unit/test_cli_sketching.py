@@ -197,6 +197,15 @@ class TestRefusals:
         words = *GIVEN, "--by", "page", "--groups", "a,b", "--sketch", tmp_path / "pages"
         assert "b.sketch already" in refused("run", visits[0], *words, "--key", key)
 
+    def test_two_tables_of_one_name(self, visits, key, tmp_path):
+        stats = ["--stat", "overlap,expected=500,as=a", "--stat", "overlap,expected=500,as=a_b"]
+        said = refused(
+            *("run", str(visits), "--user", "id", *stats, "--epsilon", "8", "--key", str(key)),
+            *("--by", "page", "--groups", "c,b_c", "--sketch", str(tmp_path / "tables")),
+        )
+        assert "two tables would be in one file, a_b_c.sketch" in said
+        assert not (tmp_path / "tables").exists()
+
     def test_a_file_in_place_of_a_folder(self, visits, key, tmp_path):
         (tmp_path / "pages").touch()
         words = *GIVEN, "--by", "page", "--groups", "a,b", "--sketch", tmp_path / "pages"

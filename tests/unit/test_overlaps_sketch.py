@@ -60,14 +60,24 @@ class TestBytes:
             ("unseen", "100"),
             ("covers", "nothing"),
             ("start", "yesterday"),
+            ("start", "2026-01-01T00:00:00"),
+            ("end", "2025-01-01T00:00:00Z"),
+            ("universe", 10**400),
+            ("universe", 5),
+            ("levels", 6_000),
+            ("present", "1/10000000000"),
+            ("key", "00 11"),
+            ("stream", "a\nb"),
+            ("group", 10**1_200),
             ("more", 1),
         ],
     )
     def test_what_no_sketch_says_is_refused(self, field, value):
         sketch = published([1])
         front = json.loads(msgspec.json.encode(sketch.front))
+        whole = {**front, "start": "2026-01-01T00:00:00Z", field: value}
         with pytest.raises(InputError) as refused:
-            pp.Sketch.read(packed({**front, field: value}, sketch.table))
+            pp.Sketch.read(packed(whole, sketch.table))
         assert "\n" not in str(refused.value)
 
     def test_its_text_says_all_that_is_needed_to_read_it(self):

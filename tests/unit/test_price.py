@@ -43,6 +43,20 @@ def test_groups_without_a_window_are_taken_for_those_of_one(one):
     assert SketchPrice.of(groups).loss == one.guarantee.loss.times(3)
 
 
+def test_statistics_without_a_window_are_taken_for_those_of_one(one):
+    both = [one.named(statistic=name) for name in ("x", "y")]
+    assert SketchPrice.of(both).loss == one.guarantee.loss.times(2)
+    assert len(SketchPrice.of([*both, *both]).windows) == 2
+
+
+def test_of_sketches_without_a_window_the_dearest_are_taken_for_one_state(one):
+    dear = pp.OverlapSketch(epsilon=4, expected=10_000, key=b"x" * 16).release().sketch
+    several = [one, dear, dear.named(statistic="y"), one.named(statistic="y")]
+    looks = dear.guarantee.loss.times(2)
+    unseen = one.guarantee.unseen_loss.times(2)
+    assert SketchPrice.of(several).loss == looks + unseen
+
+
 def test_a_window_whose_state_nobody_sees_is_said(one):
     told = {"epsilon": 1, "expected": 10_000, "key": b"x" * 16, "covers": "publication"}
     other = pp.OverlapSketch(**told).release().sketch

@@ -123,3 +123,9 @@ def test_the_budget_of_a_copy_is_charged_once():
 def test_a_law_that_shows_the_state_is_a_copy():
     assert BitLaw(Fraction(1, 3), Fraction(2, 3), Fraction(0), Fraction(1)).copies
     assert not BitLaw(Fraction(1, 3), Fraction(2, 3), Fraction(0), Fraction(1, 2)).copies
+
+
+@pytest.mark.parametrize(("epsilon", "tables"), [(1_500, 100), (10_000, 1_000), (50, 7)])
+def test_an_enormous_epsilon_has_a_law(epsilon, tables):
+    law = publication_law(Fraction(epsilon), "seizure", tables)
+    assert budget_of(law, Fraction(epsilon), tables).total(releases=tables, intrusions=0) == epsilon

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.errors import InputError
+from panprivacy.statistics.overlaps.remarks import FULL
 from tests.unit.test_sketch import published
 
 
@@ -56,3 +59,26 @@ class TestSets:
             pp.overlap(monday, published([1], key=b"another key than that"))
         with pytest.raises(InputError, match="has other cells"):
             pp.overlap(monday, published([1], expected=3_000))
+
+
+@pytest.mark.parametrize(
+    ("users", "given"), [(40_000, {"expected": 1_000}), (3_000_000, {"expected": (10, 10_000)})]
+)
+def test_of_tables_that_are_too_full_nothing_is_said(users, given):
+    """The number of users has no upper end then, and what two windows share has none either."""
+    ids = np.arange(users)
+    both = pp.overlap(*(published(ids, epsilon=2, **given) for _ in range(2)))
+    shared, rate = both.intersection(), both.return_rate()
+    assert (shared.low, shared.high, rate.low, rate.high) == (0, float("inf"), 0, 1)
+    assert shared.note == rate.note == FULL
+
+
+def test_two_windows_with_equal_bits_are_two_windows():
+    ids = np.arange(10)
+    same = [published(ids, epsilon=40, expected=10).named(start=when(day)) for day in (1, 2)]
+    assert same[0].table == same[1].table
+    assert pp.overlap(*same).intersection().low > 0
+
+
+def when(day):
+    return datetime(2026, 1, day, tzinfo=UTC)

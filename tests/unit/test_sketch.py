@@ -9,6 +9,7 @@ import panprivacy as pp
 from panprivacy.statistics.overlaps.patterns import CellLayout
 from panprivacy.statistics.sketch.decoder import overlap_deviations
 from panprivacy.testing import SeededCoins
+from tests.contract.doubles import BreakableCoins, EntropyError
 
 KEY = b"the same for all windows"
 
@@ -140,6 +141,18 @@ class TestReleases:
         same = made(releases=2, epsilon=8)
         same.resume(earlier)
         assert float(same.release()) > 1_300
+
+    @pytest.mark.parametrize("reads", [0, 1, 2])
+    def test_coins_that_fail_publish_nothing_and_end_nothing(self, reads):
+        coins = BreakableCoins(3)
+        one = made(coins=coins, releases=2)
+        one.update([1, 2, 3])
+        before = one.state()
+        coins.reads_left = reads
+        with pytest.raises(EntropyError):
+            one.release()
+        assert one.state() == before
+        assert one.releases == 0
 
     def test_it_cannot_trigger_on_change(self):
         with pytest.raises(pp.PlanError):

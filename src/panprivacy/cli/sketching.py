@@ -214,8 +214,16 @@ class SketchFiles:
         if path.exists() and not path.is_dir():
             message = f"--sketch needs a folder for several tables, and {path} is a file"
             raise PlanError(message)
+        places: set[Path] = set()
         for label, group in itertools.product(self.labels, self.groups or [None]):
             place = self._place("" if self.windows else None, label, group)
+            if place in places:
+                message = (
+                    f"--sketch: two tables would be in one file, {place.name}: give a statistic "
+                    "another name with as="
+                )
+                raise PlanError(message)
+            places.add(place)
             if len(place.name) > _LONGEST_NAME:
                 message = "--groups: a name is too long for the name of a file of --sketch"
                 raise PlanError(message)

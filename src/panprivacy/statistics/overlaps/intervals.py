@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.statistics.overlaps.patterns import Floats, PatternCounts
+from panprivacy.statistics.overlaps.patterns import Floats, PatternCounts, members
 from panprivacy.statistics.overlaps.unions import UnionEstimates
 from panprivacy.tables.decoders.intervals import (
     Measured,
@@ -96,6 +96,17 @@ class OverlapEstimator:
         estimate = min(max(measured.estimate, 0.0), float(values[-1]))
         _, low, high = score_interval(estimate, values, scores, reach * np.sqrt(variances) + slack)
         return min(max(low, 0.0), most), min(high, most)
+
+    def is_full(self, confidence: float) -> bool:
+        """Return whether cells are so full that nothing bounds the users of all tables.
+
+        Args:
+            confidence: probability that the interval of their number covers the truth.
+        """
+        if self._model.layout.universe is not None:
+            return False
+        union = SetQuery(members(self._model.tables).any(axis=0).astype(float))
+        return math.isinf(self.interval(union, self.measure(union), confidence)[1])
 
     def contradicted(self, query: SetQuery, measured: Measured) -> bool:
         """Return whether levels say what no users would say: tables are not of one key."""

@@ -24,6 +24,7 @@ pattern counts of each shard as well, and answer for the users of all shards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,7 +41,7 @@ from panprivacy.statistics.overlaps.patterns import (
     check_number,
     members,
 )
-from panprivacy.statistics.overlaps.remarks import note_of
+from panprivacy.statistics.overlaps.remarks import FULL, note_of
 from panprivacy.statistics.release import Name, Release
 
 __all__ = (
@@ -201,6 +202,9 @@ def _answer(
     measured = estimator.measure(query)
     low, high = estimator.interval(query, measured, level)
     contradicted = estimator.contradicted(query, measured)
+    full = not math.isinf(high) and estimator.is_full(level)
+    if full:
+        low, high = 0.0, estimator.most(query)
     return Release(
         measured.estimate,
         low,
@@ -210,7 +214,9 @@ def _answer(
         tuple(number for one in counted for number in one.counts.ravel().tolist()),
         name,
         unit,
-        note_of(measured, low, high, estimator.most(query), contradicted=contradicted),
+        FULL
+        if full
+        else note_of(measured, low, high, estimator.most(query), contradicted=contradicted),
         measured.estimate,
         measured.standard_error,
     )

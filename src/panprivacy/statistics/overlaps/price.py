@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -25,13 +26,17 @@ class SketchPrice:
         """Return the price of sketches.
 
         Sketches of several groups or statistics of one window were in one state, which one look
-        sees. So were those of groups without a window, as far as is known.
+        sees. Of those without a window, a state may have had one of each group and statistic: it
+        is taken to have had those that a look makes dearest.
         """
         states: dict[object, list[Guarantee]] = {}
-        for place, one in enumerate(sketches):
+        known: Counter[tuple[str, object]] = Counter()
+        for one in sorted(sketches, key=lambda one: one.guarantee.unannounced, reverse=True):
             front = one.front
-            alone = front.start is None and front.group is None
-            window = place if alone else (front.stream, front.start, front.end)
+            window: object = front.stream, front.start, front.end
+            if front.start is None:
+                window = known[front.statistic, front.group]
+                known[front.statistic, front.group] += 1
             states.setdefault(window, []).append(one.guarantee)
         return cls(tuple(map(Guarantee.of_all, states.values())))
 

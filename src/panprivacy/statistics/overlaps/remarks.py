@@ -10,6 +10,7 @@ _SURE = 2
 """An estimate of fewer standard errors is noise."""
 _CONTRADICTED = "levels contradict each other: are all tables whole, and of one addressing key?"
 _NOISE = "more noise than signal"
+FULL = "more users than the tables can tell apart: plan for more with expected="
 
 
 def note_of(

@@ -6,7 +6,6 @@ tables are, by one estimator.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -210,7 +209,7 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
     """
     check_number(len(sketches))
     first = sketches[0]
-    seen: dict[bytes, int] = {}
+    seen: dict[PublishedTable, int] = {}
     for place, one in enumerate(sketches, start=1):
         if one.layout != first.layout:
             message = (
@@ -224,14 +223,13 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
                 "other users: make all windows with the same key="
             )
             raise InputError(message)
-        digest = hashlib.sha256(one.packed.tobytes()).digest()
-        if digest in seen:
+        if one in seen:
             message = (
-                f"sketch {place} is sketch {seen[digest]} once more: its noise would count as "
+                f"sketch {place} is sketch {seen[one]} once more: its noise would count as "
                 "users; leave it out"
             )
             raise InputError(message)
-        seen[digest] = place
+        seen[one] = place
     absent, present = zip(*(one.probabilities for one in sketches), strict=True)
     packed = np.stack([one.packed for one in sketches])
     return BitTables(first.layout, packed, absent, present).patterns()

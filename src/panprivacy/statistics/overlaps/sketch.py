@@ -11,12 +11,13 @@ The format, which docs/sketch-format.md specifies with vectors:
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -31,7 +32,9 @@ from panprivacy.statistics.frames import Framed
 from panprivacy.statistics.overlaps.patterns import CellLayout
 from panprivacy.statistics.overlaps.sets import SketchSet
 from panprivacy.statistics.release import Label
+from panprivacy.tables.addressing import MAX_LEVELS, MAX_UNIVERSE
 from panprivacy.tables.cells.published import BitLaw
+from panprivacy.tables.planning.request import MOST_EPSILON
 
 FORMAT: Final = 1
 """The version of the format; a reader refuses others."""
@@ -42,6 +45,9 @@ _LENGTH: Final = struct.Struct("<I")
 _DIGEST_BYTES: Final = 32
 _MOST_TEXT: Final = 1 << 16
 _MOST_KEY: Final = 64
+_MOST_NAME: Final = 1_000
+_LEAST_CONTRAST: Final = Fraction(1, 1 << 24)
+"""Of bits that tell less, no number of cells that can be stored has an answer."""
 _MOST_CELLS: Final = 1 << 33
 MOST_SKETCH: Final = _MOST_CELLS // 8 + _MOST_TEXT + 64
 """Bytes of the longest sketch."""
@@ -306,27 +312,47 @@ def _read_front(text: bytes) -> SketchFront:
     except (msgspec.DecodeError, ValueError):
         message = "the sketch is damaged: its text cannot be read"
         raise InputError(message) from None
-    numbers: list[Any] = [front.absent, front.present, front.epsilon, front.unseen]
-    whole = front.levels >= 1 and 1 <= front.cells_per_level <= _MOST_CELLS // front.levels
-    if not whole or len(front.key) > 2 * _MOST_KEY or not all(map(_is_ratio, numbers)):
-        message = "the sketch is damaged: a number of its text is out of range"
-        raise InputError(message)
-    absent, present, epsilon, unseen = map(Fraction, numbers)
-    if not 0 <= absent < present <= 1 or not 0 <= unseen <= epsilon or not _is_hex(front.key):
-        message = "the sketch is damaged: a number of its text is out of range"
+    if not (_has_cells(front) and _has_losses(front) and _has_names(front)):
+        message = "the sketch is damaged: a number or a name of its text is out of range"
         raise InputError(message)
     return front
+
+
+def _has_cells(front: SketchFront) -> bool:
+    """Return whether there is such a table, whose bits tell something."""
+    cells, universe = front.levels * front.cells_per_level, front.universe
+    if not (1 <= front.levels <= MAX_LEVELS and 1 <= front.cells_per_level <= _MOST_CELLS // 48):
+        return False
+    if universe is not None and not (front.levels == 1 and cells <= universe <= MAX_UNIVERSE):
+        return False
+    if not (_is_ratio(front.absent) and _is_ratio(front.present)):
+        return False
+    absent, present = Fraction(front.absent), Fraction(front.present)
+    return 0 <= absent < present <= 1 and present - absent >= _LEAST_CONTRAST
+
+
+def _has_losses(front: SketchFront) -> bool:
+    """Return whether there is such a guarantee."""
+    if not (_is_ratio(front.epsilon) and _is_ratio(front.unseen)):
+        return False
+    return 0 < Fraction(front.unseen) <= Fraction(front.epsilon) <= MOST_EPSILON
+
+
+def _has_names(front: SketchFront) -> bool:
+    """Return whether key, names and window can be those of a sketch."""
+    names = [str(one) for one in (front.stream, front.statistic, front.group, front.made_by) if one]
+    shown = all(name.isprintable() and len(name) <= _MOST_NAME for name in names)
+    moments = [one for one in (front.start, front.end) if one is not None]
+    zoned = all(one.tzinfo is not None for one in moments)
+    return (
+        shown
+        and zoned
+        and moments == sorted(moments)
+        and re.fullmatch(f"([0-9a-f]{{2}}){{0,{_MOST_KEY}}}", front.key) is not None
+    )
 
 
 def _is_ratio(text: str) -> bool:
     parts = text.split("/")
     digits = all(part.isascii() and part.isdigit() and len(part) <= 100 for part in parts)
     return digits and len(parts) <= 2 and (len(parts) == 1 or int(parts[1]) > 0)
-
-
-def _is_hex(text: str) -> bool:
-    try:
-        bytes.fromhex(text)
-    except ValueError:
-        return False
-    return text.isascii() and text == text.lower()

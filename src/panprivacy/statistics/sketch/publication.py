@@ -97,7 +97,10 @@ def budget_of(law: BitLaw, epsilon: Fraction, tables: int) -> PublicationBudget:
     if law.copies:
         return CopyBudget(epsilon / tables, epsilon / tables, epsilon / tables)
     joint, state = epsilon - (tables - 1) * alone, _charge(law.state_ratio)
-    crash = max(_charge(law.crash_ratio) - joint, Fraction(0))
+    ratio = law.crash_ratio
+    if tables > 1:  # a crash may bring back a window that was published, which begins anew
+        ratio = max(ratio, law.state_ratio * law.published_ratio)
+    crash = max(_charge(ratio) - joint, Fraction(0))
     return PublicationBudget(state, joint - state, alone, crash)
 
 
@@ -133,7 +136,7 @@ def _charge(ratio: Fraction) -> Fraction:
 
 def _joint(epsilon: float, tables: int) -> float:
     """Return the loss of the window that is seen, beside which all tables are affordable."""
-    low, high = epsilon / tables, epsilon
+    low, high = epsilon / tables, min(epsilon, float(_LARGEST))
     for _ in range(_SPLITS):
         middle = (low + high) / 2
         absent, present, zero, one = _searched(middle)

@@ -77,17 +77,12 @@ class SketchReleasing(TableReleasing[OverlapPlan]):
 
     memory: SketchMemory
 
-    def _noised(self, reading: Reading) -> NDArray[Any]:
-        """Pay for the published table, draw it, and begin the next one."""
-        published = super()._noised(reading)
+    def _add_noise(self, reading: Reading, sums: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
+        """Return the table to publish, and begin the next one: both, or neither."""
         fresh = self.memory.fresh_table()
+        published: NDArray[np.uint8] = self.memory.cells.published(sums, self.memory.coins)
         self.memory.now.table[:] = fresh
         wipe(fresh)
-        return published
-
-    def _add_noise(self, reading: Reading, sums: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
-        """Return the table to publish."""
-        published: NDArray[np.uint8] = self.memory.cells.published(sums, self.memory.coins)
         return published
 
     def answer(self, reading: Reading, counts: NDArray[Any], confidence: float = 0.95) -> Answer:

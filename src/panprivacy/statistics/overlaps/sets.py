@@ -104,7 +104,7 @@ class SketchSet:
             InputError: the tables cannot be combined.
         """
         other = SketchSet.of(whole)
-        both = _joined(self.sketches, other.sketches)
+        both = _all_tables(self.sketches, other.sketches)
         observed = patterns_of(both)
         part, all_ = self.among(both), other.among(both)
         return operations.share(observed, part, all_, confidence=confidence)
@@ -115,7 +115,7 @@ class SketchSet:
         combine: Callable[[PatternSet, PatternSet], PatternSet],
     ) -> SketchSet:
         theirs = SketchSet.of(other)
-        both = _joined(self.sketches, theirs.sketches)
+        both = _all_tables(self.sketches, theirs.sketches)
         return SketchSet(both, combine(self.among(both), theirs.among(both)))
 
     def among(self, sketches: Sequence[PublishedTable]) -> PatternSet:
@@ -235,7 +235,7 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
     return BitTables(first.layout, packed, absent, present).patterns()
 
 
-def _joined(
+def _all_tables(
     some: tuple[PublishedTable, ...], others: tuple[PublishedTable, ...]
 ) -> tuple[PublishedTable, ...]:
     """Return the tables of both, each once."""

@@ -82,3 +82,14 @@ def test_two_windows_with_equal_bits_are_two_windows():
 
 def when(day):
     return datetime(2026, 1, day, tzinfo=UTC)
+
+
+def test_of_many_windows_the_union_is_known():
+    weeks = [published(np.arange(50 * week, 50 * week + 100), epsilon=12) for week in range(20)]
+    found = pp.overlap(*weeks)
+    answer = found.union(confidence=1 - 1e-6)
+    assert answer.low < 1_050 < answer.high < 2_000
+    with pytest.raises(InputError, match="ask for the union alone"):
+        found.intersection()
+    with pytest.raises(InputError, match="compare 64 at most"):
+        pp.overlap(*(4 * weeks))

@@ -42,7 +42,7 @@ _MOST_MULTIPLIED = 6
 
 @dataclass(frozen=True, slots=True)
 class CellLayout:
-    """Which cells users have: what all tables of one addressing key have in common.
+    """Layout of the cells that users have: what all tables of one addressing key have in common.
 
     Args:
         cells_per_level: cells of each level; all cells of a table without levels.

@@ -6,6 +6,7 @@ tables are, by one estimator.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.statistics.overlaps import operations
+from panprivacy.statistics.overlaps.many import MOST_UNITED, union_of_many
 from panprivacy.statistics.overlaps.patterns import (
+    MOST_TABLES,
     BitTables,
     CellLayout,
     PatternCounts,
@@ -26,7 +29,7 @@ from panprivacy.statistics.release import Answers, Release
 
 
 class PublishedTable(Protocol):
-    """What set operations read of a sketch."""
+    """The part of a sketch that set operations read."""
 
     @property
     def key(self) -> str:
@@ -34,7 +37,7 @@ class PublishedTable(Protocol):
 
     @property
     def layout(self) -> CellLayout:
-        """Which cells users have."""
+        """Layout of the cells that users have."""
 
     @property
     def packed(self) -> NDArray[np.uint8]:
@@ -133,6 +136,8 @@ class SketchSet:
 class Overlap:
     """Published tables that are compared: what they have in common, with intervals.
 
+    Of more than 12 tables the union alone is known, of 64 at most.
+
     Args:
         sketches: two or more tables of one key, in the order of time.
 
@@ -141,10 +146,17 @@ class Overlap:
     """
 
     def __init__(self, sketches: Sequence[PublishedTable]) -> None:
-        self._observed = patterns_of(sketches)
+        self._tables = tables_of(sketches)
+
+    @functools.cached_property
+    def _observed(self) -> PatternCounts:
+        """The number of cells of each pattern, once for all questions."""
+        return self._tables.patterns()
 
     def union(self, *, confidence: float = 0.95) -> Release:
         """Return the number of users of any window."""
+        if len(self._tables.packed) > MOST_TABLES:
+            return union_of_many(self._tables, confidence=confidence)
         return operations.union(self._observed, confidence=confidence)
 
     def intersection(self, *, confidence: float = 0.95) -> Release:
@@ -181,7 +193,7 @@ class Overlap:
         return Answers([one(confidence=confidence) for one in asked])
 
     def __repr__(self) -> str:
-        return f"<Overlap of {self._observed.tables} tables>"
+        return f"<Overlap of {len(self._tables.packed)} tables>"
 
 
 def overlap(*sketches: PublishedTable) -> Overlap:
@@ -205,9 +217,21 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
     """Count the cells of each pattern of bits.
 
     Raises:
-        InputError: the tables cannot be combined.
+        InputError: the tables cannot be combined, or there are more than 12.
     """
     check_number(len(sketches))
+    return tables_of(sketches).patterns()
+
+
+def tables_of(sketches: Sequence[PublishedTable]) -> BitTables:
+    """Return the tables of sketches that can be combined.
+
+    Raises:
+        InputError: they have another key or other cells, or one is there twice.
+    """
+    if len(sketches) > MOST_UNITED:
+        message = f"{len(sketches):,} sketches are too many: compare {MOST_UNITED} at most"
+        raise InputError(message)
     first = sketches[0]
     seen: dict[PublishedTable, int] = {}
     for place, one in enumerate(sketches, start=1):
@@ -232,7 +256,7 @@ def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
         seen[one] = place
     absent, present = zip(*(one.probabilities for one in sketches), strict=True)
     packed = np.stack([one.packed for one in sketches])
-    return BitTables(first.layout, packed, absent, present).patterns()
+    return BitTables(first.layout, packed, absent, present)
 
 
 def _all_tables(

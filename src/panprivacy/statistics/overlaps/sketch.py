@@ -66,13 +66,13 @@ _COLUMNS = {
 
 
 class PublishedPlan(Protocol):
-    """What a sketch says of the plan of its statistic."""
+    """The part of a plan that a sketch repeats."""
 
     covers: Literal["seizure", "publication"]
 
     @property
     def layout(self) -> CellLayout:
-        """Which cells users have."""
+        """Layout of the cells that users have."""
 
     @property
     def law(self) -> BitLaw:
@@ -224,7 +224,7 @@ class Sketch(Framed):
 
     @property
     def layout(self) -> CellLayout:
-        """Which cells users have."""
+        """Layout of the cells that users have."""
         front = self.front
         return CellLayout(front.cells_per_level, front.levels, front.universe)
 

@@ -69,7 +69,7 @@ class OverlapPlan(CountPlan):
     @property
     @abstractmethod
     def layout(self) -> CellLayout:
-        """Which cells users have, for whoever reads a published table."""
+        """Layout of the cells that users have, for whoever reads a published table."""
 
     @property
     def law(self) -> BitLaw:

@@ -8,14 +8,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from panprivacy.devices.federated import (
-    Collector,
-    Device,
-    DeviceHistogram,
-    FileStorage,
-    Promise,
-    Task,
-)
+from panprivacy.devices import federated
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.privacy.coins import SystemCoins
 
@@ -24,20 +17,20 @@ EVENTS = {"phone": [True, False, True], "watch": [False, False, False], "car": [
 
 def live(folder: Path, name: str, task: bytes, signer: bytes) -> bytes:
     """A device: it reads the task, observes a tick after another, and reports."""
-    with FileStorage(folder / name) as storage:
-        device = Device(Task.read(task, signer), storage)
+    with federated.FileStorage(folder / name) as storage:
+        device = federated.Device(federated.Task.read(task, signer), storage)
         for event in EVENTS[name]:
             device.observe(event)
         return device.report()
 
 
 if __name__ == "__main__":
-    promise = Promise(epsilon=Fraction(sys.argv[1] if sys.argv[1:] else "4"))
+    promise = federated.Promise(epsilon=Fraction(sys.argv[1] if sys.argv[1:] else "4"))
     key, signer = DecryptionKey.generate(SystemCoins()), Ed25519PrivateKey.generate()
-    kind = DeviceHistogram.planned(promise, most=2)
-    task = Task.new(kind, promise, horizon=3, key=bytes(key.public))
+    kind = federated.DeviceHistogram.planned(promise, most=2)
+    task = federated.Task.new(kind, promise, horizon=3, key=bytes(key.public))
     rest = task.signed(signer), signer.public_key().public_bytes_raw()
-    collector = Collector(task, key)
+    collector = federated.Collector(task, key)
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(len(EVENTS)) as processes:
         for work in [processes.submit(live, Path(folder), name, *rest) for name in EVENTS]:
             collector.add(work.result())

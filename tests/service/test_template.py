@@ -166,6 +166,8 @@ def needs(kind, name):
     needed |= {} if besides is None else {besides: "true", "bound": ""}
     if name == "deletions":
         needed |= {"deletions": "true", "bound": ""}
+    if kind == "histogram" and name != "edges":
+        needed |= {"low": "", "high": ""}
     if (kind, name) == ("overlap", "cells"):  # of a sample of a universe
         return [{**needed, "universe": ""}]
     either = {"universe", "expected"} & {*sizes} - {*needed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -333,3 +334,11 @@ def test_a_quantile_is_a_share(asked):
 def test_it_has_no_slices_and_nothing_to_merge():
     with pytest.raises(pp.PlanError, match="let each shard release"):
         histogram().contribute()
+
+
+def test_numbers_of_a_configuration_are_decimals():
+    sizes = {"low": Decimal("0.5"), "high": Decimal("2.5"), "bins": 4}
+    assert (
+        pp.plan("histogram", **sizes, epsilon=1).edges
+        == pp.plan("histogram", low=0.5, high=2.5, bins=4, epsilon=1).edges
+    )

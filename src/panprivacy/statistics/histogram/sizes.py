@@ -6,6 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Annotated, ClassVar
 
 from panprivacy.errors import PlanError
@@ -24,7 +25,7 @@ _OUTSIDE = "open", "refuse"
 def _number(name: str, value: object) -> float:
     """Return a finite number."""
     message = f"{name} must be a finite number"
-    if isinstance(value, bool) or not isinstance(value, str | numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, str | numbers.Real | Decimal):
         raise PlanError(message)
     try:
         found = float(value)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.overlaps.occupancy import BitNoise
 from panprivacy.statistics.overlaps.patterns import CellLayout
+from panprivacy.statistics.overlaps.prediction import predict, two_windows
 from panprivacy.statistics.sketch.decoder import overlap_deviations
 from panprivacy.testing import SeededCoins
 from tests.contract.doubles import BreakableCoins, EntropyError
@@ -63,9 +65,13 @@ class TestPlans:
         assert said.startswith("where 30 % come back, 95 % of return rates are within ±")
 
     def test_designs_are_compared_by_the_error_that_is_predicted(self):
-        plan = pp.plan("overlap", expected=20_000, epsilon=2)
-        fast = overlap_deviations(plan.layout, *plan.published, np.array([20_000.0]), plan.share)
-        assert fast[0] / 20_000 == pytest.approx(plan.return_error(20_000), rel=0.5)
+        for given in {"expected": 20_000}, {"expected": (1_000, 100_000)}, {"universe": 40_000}:
+            plan = pp.plan("overlap", **given, epsilon=2)
+            told = plan.layout, *plan.published, np.array([20_000.0]), plan.share
+            noise = BitNoise(*((one, one) for one in plan.published))
+            windows = two_windows(20_000, 20_000, plan.share)
+            right = predict(plan.layout, noise, windows).intersection
+            assert overlap_deviations(*told)[0] == pytest.approx(right, rel=0.01)
 
     def test_fewer_cells_and_more_err_more(self):
         best = made(expected=50_000, epsilon=2).plan

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from panprivacy.statistics.drawing import Drawing, UserStates
+from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.release import Name, Release
 from panprivacy.tables.planning.learning import StateRange
 
@@ -62,6 +63,15 @@ class Ranging(Protocol):
 
     def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> StateRange | None:
         """Return the largest distance of states from 0, by the answers; None if unknown."""
+
+
+@runtime_checkable
+class TablePublishing(Protocol):
+    """A plan whose release is its table, which takes a place of its own wherever answers wait."""
+
+    @property
+    def blank_sketch(self) -> Sketch:
+        """A sketch of the size of all that it publishes, of nobody and without a key."""
 
 
 @runtime_checkable

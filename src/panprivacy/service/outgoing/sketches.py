@@ -8,14 +8,13 @@ from dataclasses import asdict
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.intake.programs.counting import Counting
 from panprivacy.service.outgoing.records import Moment, Published, SketchRow
+from panprivacy.statistics.abilities import TablePublishing
 from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.sketch.plan import OverlapPlan
 from panprivacy.statistics.sketch.released import SketchRelease
 
 _SIZE: Final = struct.Struct("<Q")
@@ -57,7 +56,7 @@ class SketchRoom:
         plans = {
             label: one.plan
             for label, one in counting.statistics.items()
-            if isinstance(one.plan, OverlapPlan)
+            if isinstance(one.plan, TablePublishing)
         }
         self._rooms: dict[Place, int] = {
             (row.statistic, row.group): _most_bytes(plans[row.statistic], row)
@@ -129,9 +128,8 @@ def _place(one: SketchRow) -> Place:
     return one.statistic, one.group
 
 
-def _most_bytes(plan: OverlapPlan, row: Published) -> int:
+def _most_bytes(plan: TablePublishing, row: Published) -> int:
     """Return the maximum size of a published table."""
-    blank = Sketch.of(plan, bytes(plan.key_bytes), np.zeros(plan.table.nbytes, np.uint8))
-    named = blank.named(stream=row.stream, statistic=row.statistic, group=row.group)
+    named = plan.blank_sketch.named(stream=row.stream, statistic=row.statistic, group=row.group)
     text = msgspec.structs.replace(named.front, made_by="")
     return len(Sketch(text, named.table).to_bytes()) + _ROOM

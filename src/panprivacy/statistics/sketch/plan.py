@@ -23,6 +23,7 @@ from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.overlaps.occupancy import BitNoise
 from panprivacy.statistics.overlaps.patterns import CellLayout
 from panprivacy.statistics.overlaps.prediction import predict, two_windows
+from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.sketch.decoder import UserModel, overlap_deviations
@@ -116,6 +117,11 @@ class OverlapPlan(CountPlan):
     def reading(self, query: object, epoch: int) -> OverlapReading:  # noqa: ARG002
         """Return the reading of the published table."""
         return OverlapReading(self, epoch)
+
+    @property
+    def blank_sketch(self) -> Sketch:
+        """A sketch of the size of all that it publishes, of nobody and without a key."""
+        return Sketch.of(self, bytes(self.key_bytes), np.zeros(self.table.nbytes, np.uint8))
 
     def return_error(self, users: float) -> float:
         """Return the predicted standard deviation of the return rate of two windows.

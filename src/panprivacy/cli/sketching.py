@@ -22,7 +22,6 @@ from panprivacy.intake.programs.counting import Grouping
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.sketch.released import SketchRelease
-from panprivacy.statistics.sketch.sizes import OverlapSizes
 from panprivacy.statistics.specification import Specification
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class SketchFiles:
             PlanError: they are inconsistent, or a file exists or cannot be written.
             InputError: the key cannot be read.
         """
-        labels = tuple(one.label for one in specifications if isinstance(one.sizes, OverlapSizes))
+        labels = tuple(one.label for one in specifications if one.sizes.published)
         _check_options(path, key, schedule, labels)
         if path is None or key is None:
             return cls()

@@ -110,4 +110,4 @@ def tiny():
 def test_tests_and_audits_may_make_it():
     counted = as_shipped(tiny)
     counted.update(["ada"])
-    assert counted.release().low == 0
+    assert counted.release(confidence=1 - 1e-6).low == 0  # or once in a million runs not

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from panprivacy.statistics.inner.statistic import InnerProduct
     from panprivacy.statistics.merging import merge
     from panprivacy.statistics.moment.statistic import FrequencyMoment
+    from panprivacy.statistics.overlaps.joining import join
     from panprivacy.statistics.overlaps.sets import Overlap, SketchSet, overlap
     from panprivacy.statistics.overlaps.sketch import Sketch
     from panprivacy.statistics.plan_search import plan
@@ -114,6 +115,7 @@ __all__ = [
     "Window",
     "Windowed",
     "Windows",
+    "join",
     "merge",
     "overlap",
     "plan",
@@ -153,6 +155,7 @@ _HOMES = {
     "statistics.running.distinct": ["RunningDistinct"],
     "statistics.running.heavy": ["RunningHeavyHitters"],
     "statistics.sketch.released": ["SketchRelease"],
+    "statistics.overlaps.joining": ["join"],
     "statistics.overlaps.sets": ["Overlap", "SketchSet", "overlap"],
     "statistics.overlaps.sketch": ["Sketch"],
     "statistics.sketch.statistic": ["OverlapSketch"],

@@ -6,10 +6,12 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.audit import CRASH, RELEASE, SAVE, EnumeratedCoins, Restarted, exact_loss
+from panprivacy.audit.shards import CoinsOf, Contributed
 from panprivacy.audit.suite.products import Unseen, products
 from panprivacy.errors import allow_noise
 from panprivacy.tables.cells.published import AFTER_A_CRASH, NEIGHBOURS
@@ -158,3 +160,45 @@ def test_the_walks_of_the_audit_hold(epsilon):
     ]
     assert len(rows) == 2
     assert all(row.holds for row in rows)
+
+
+class JoinedShards:
+    """Two shards of one window, each seen once; a row has a user and a shard."""
+
+    def __init__(self, coins):
+        self._shards = [sketch(CoinsOf(coins, shard), epsilon=1) for shard in (0, 1)]
+
+    def update(self, users, shards=()):
+        rows = np.array([users, shards], np.int64)
+        for number, shard in enumerate(self._shards):
+            shard.update(rows[0][rows[1] == number].copy())
+
+    def release(self):
+        tables = {f"shard {n}": one.release().sketch for n, one in enumerate(self._shards)}
+        return Contributed(tuple(pp.join(tables).table))
+
+    def state(self):
+        return b"".join(one.state() for one in self._shards)
+
+
+def joined_loss(rows, neighbour):
+    return exact_loss(JoinedShards, rows, neighbour, coins=EnumeratedCoins(tail=1))
+
+
+HERE, THERE, EMPTY = [(0, 0)], [(0, 1)], []
+
+
+def test_a_user_of_one_shard_loses_epsilon_by_looks_at_both_and_the_joined_sketch():
+    for others in ([], [THERE], [EMPTY, THERE]):
+        rows = [*others, HERE, HERE, RELEASE]
+        fewer = [*others, EMPTY, EMPTY, RELEASE]
+        loss = joined_loss(rows, fewer)
+        assert loss.within(1)
+        assert loss.epsilon > 1 - ATTAINED
+
+
+def test_a_user_of_both_shards_loses_epsilon_in_each():
+    rows = [HERE, THERE, HERE, THERE, RELEASE]
+    loss = joined_loss(rows, [*(4 * [EMPTY]), RELEASE])
+    assert loss.within(2)
+    assert loss.epsilon > 1.5

@@ -89,7 +89,7 @@ class TestBytes:
         assert set(SketchFront.__struct_fields__) == {
             "format", "made_by", "levels", "cells_per_level", "universe", "key", "absent",
             "present", "epsilon", "unseen", "covers", "stream", "statistic", "group", "start",
-            "end",
+            "end", "shards", "routing",
         }  # fmt: skip
 
     def test_a_row_of_a_table_has_its_bytes(self):

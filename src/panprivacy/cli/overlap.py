@@ -65,10 +65,15 @@ def read_sketches(files: Sequence[Path]) -> list[Sketch]:
         message = "name two sketches or more, such as panprivacy overlap monday.sketch "
         message += "tuesday.sketch"
         raise PlanError(message)
-    return [_read(file) for file in files]
+    return [read_sketch(file) for file in files]
 
 
-def _read(file: Path) -> Sketch:
+def read_sketch(file: Path) -> Sketch:
+    """Read a sketch from a file, which an error names.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
     try:
         return Sketch.read(file)
     except InputError as error:

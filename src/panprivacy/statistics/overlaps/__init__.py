@@ -9,6 +9,7 @@ Everything here is a function of public tables and public parameters. It makes n
 | `unions` | estimates of all unions of the tables of a shard |
 | `intervals` | the estimate of a number of users or of a ratio, its error, and its interval |
 | `operations` | union, intersection, difference, Jaccard index, return rate, n of k tables |
+| `joining` | tables of shards of different users as one sketch |
 | `weighing` | the weights of patterns and levels in an estimate |
 | `many` | the union of up to 64 tables |
 | `prediction` | errors before any table is collected |

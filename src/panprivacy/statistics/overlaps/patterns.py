@@ -76,6 +76,25 @@ class CellLayout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ShardTable:
+    """The published table of one shard.
+
+    Args:
+        layout: of its cells.
+        packed: uint8[bytes], cell `c` in bit `c % 8` of byte `c // 8`; later bits are 0.
+    """
+
+    layout: CellLayout
+    packed: NDArray[np.uint8]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all bits after those of cells are 0."""
+        spare = -self.layout.cells % 8
+        return not (spare and len(self.packed) and int(self.packed[-1]) >> (8 - spare))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BitTables:
     """Noisy tables of bits of one addressing key; they are public.
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.statistics.overlaps import operations
@@ -20,9 +19,9 @@ from panprivacy.statistics.overlaps.many import MOST_UNITED, union_of_many
 from panprivacy.statistics.overlaps.patterns import (
     MOST_TABLES,
     BitTables,
-    CellLayout,
     PatternCounts,
     PatternSet,
+    ShardTable,
     check_number,
 )
 from panprivacy.statistics.release import Answers, Release
@@ -36,12 +35,12 @@ class PublishedTable(Protocol):
         """Addressing key in hexadecimal digits."""
 
     @property
-    def layout(self) -> CellLayout:
-        """Layout of the cells that users have."""
+    def addressing(self) -> tuple[object, ...]:
+        """How users are divided among shards; equal in tables that can be combined."""
 
     @property
-    def packed(self) -> NDArray[np.uint8]:
-        """Its bits, eight in a byte."""
+    def tables(self) -> list[ShardTable]:
+        """The table of each shard; one where there are no shards."""
 
     @property
     def probabilities(self) -> tuple[float, float]:
@@ -146,17 +145,20 @@ class Overlap:
     """
 
     def __init__(self, sketches: Sequence[PublishedTable]) -> None:
-        self._tables = tables_of(sketches)
+        self._number, self._tables = len(sketches), tables_of(sketches)
 
     @functools.cached_property
-    def _observed(self) -> PatternCounts:
-        """The number of cells of each pattern, once for all questions."""
-        return self._tables.patterns()
+    def _observed(self) -> list[PatternCounts]:
+        """The number of cells of each pattern, by shard, once for all questions."""
+        return [one.patterns() for one in self._tables]
 
     def union(self, *, confidence: float = 0.95) -> Release:
         """Return the number of users of any window."""
-        if len(self._tables.packed) > MOST_TABLES:
-            return union_of_many(self._tables, confidence=confidence)
+        if self._number > MOST_TABLES:
+            if len(self._tables) > 1:
+                message = f"compare {MOST_TABLES} sketches of several shards at most"
+                raise InputError(message)
+            return union_of_many(self._tables[0], confidence=confidence)
         return operations.union(self._observed, confidence=confidence)
 
     def intersection(self, *, confidence: float = 0.95) -> Release:
@@ -193,7 +195,7 @@ class Overlap:
         return Answers([one(confidence=confidence) for one in asked])
 
     def __repr__(self) -> str:
-        return f"<Overlap of {len(self._tables.packed)} tables>"
+        return f"<Overlap of {self._number} tables>"
 
 
 def overlap(*sketches: PublishedTable) -> Overlap:
@@ -213,18 +215,18 @@ def overlap(*sketches: PublishedTable) -> Overlap:
     return Overlap(sketches)
 
 
-def patterns_of(sketches: Sequence[PublishedTable]) -> PatternCounts:
-    """Count the cells of each pattern of bits.
+def patterns_of(sketches: Sequence[PublishedTable]) -> list[PatternCounts]:
+    """Count the cells of each pattern of bits, of each shard.
 
     Raises:
         InputError: the tables cannot be combined, or there are more than 12.
     """
     check_number(len(sketches))
-    return tables_of(sketches).patterns()
+    return [one.patterns() for one in tables_of(sketches)]
 
 
-def tables_of(sketches: Sequence[PublishedTable]) -> BitTables:
-    """Return the tables of sketches that can be combined.
+def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
+    """Return the tables of sketches that can be combined, by shard.
 
     Raises:
         InputError: they have another key or other cells, or one is there twice.
@@ -232,10 +234,16 @@ def tables_of(sketches: Sequence[PublishedTable]) -> BitTables:
     if len(sketches) > MOST_UNITED:
         message = f"{len(sketches):,} sketches are too many: compare {MOST_UNITED} at most"
         raise InputError(message)
-    first = sketches[0]
+    first, layouts = sketches[0], [table.layout for table in sketches[0].tables]
     seen: dict[PublishedTable, int] = {}
     for place, one in enumerate(sketches, start=1):
-        if one.layout != first.layout:
+        if one.addressing != first.addressing:
+            message = (
+                f"sketch {place} is of other shards than sketch 1, so its cells are of other "
+                "users: compare sketches of the same shards"
+            )
+            raise InputError(message)
+        if [table.layout for table in one.tables] != layouts:
             message = (
                 f"sketch {place} has other cells than sketch 1: make all windows with the same "
                 "expected=, memory= and universe="
@@ -255,8 +263,11 @@ def tables_of(sketches: Sequence[PublishedTable]) -> BitTables:
             raise InputError(message)
         seen[one] = place
     absent, present = zip(*(one.probabilities for one in sketches), strict=True)
-    packed = np.stack([one.packed for one in sketches])
-    return BitTables(first.layout, packed, absent, present)
+    by_shard = zip(*(one.tables for one in sketches), strict=True)
+    return [
+        BitTables(tables[0].layout, np.stack([one.packed for one in tables]), absent, present)
+        for tables in by_shard
+    ]
 
 
 def _all_tables(

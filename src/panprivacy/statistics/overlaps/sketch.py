@@ -4,7 +4,7 @@ The format, which docs/sketch-format.md specifies with vectors:
 
 * 8 bytes `PPSKETCH`, and the length of the text as an unsigned 32-bit number, lowest byte first;
 * the text, JSON in UTF-8: the fields of `SketchFront`;
-* the table, cell `c` in bit `c % 8` of byte `c // 8`;
+* the table, cell `c` in bit `c % 8` of byte `c // 8`; of several shards, that of each;
 * the SHA-256 digest of all bytes before it.
 """
 
@@ -29,7 +29,7 @@ from panprivacy.errors import InputError
 from panprivacy.ground.files import read_at_most, write_new_file
 from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.frames import Framed
-from panprivacy.statistics.overlaps.patterns import CellLayout
+from panprivacy.statistics.overlaps.patterns import CellLayout, ShardTable
 from panprivacy.statistics.overlaps.sets import SketchSet
 from panprivacy.statistics.release import Label
 from panprivacy.tables.addressing import MAX_LEVELS, MAX_UNIVERSE
@@ -46,6 +46,9 @@ _DIGEST_BYTES: Final = 32
 _MOST_TEXT: Final = 1 << 16
 _MOST_KEY: Final = 64
 _MOST_NAME: Final = 1_000
+_MOST_SHARD_NAME: Final = 64
+MOST_SHARDS: Final = 256
+"""Maximum number of shards of a sketch."""
 _LEAST_CONTRAST: Final = Fraction(1, 1 << 24)
 """Of bits that tell less, no number of cells that can be stored has an answer."""
 _MOST_CELLS: Final = 1 << 33
@@ -83,6 +86,20 @@ class PublishedPlan(Protocol):
         """The privacy guarantee of a window."""
 
 
+class SketchShard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the shards whose tables a sketch holds, each of other users.
+
+    Args:
+        name: of the shard.
+        cells_per_level: cells of each level of its table.
+        universe: number of its possible users with a cell of their own; null where ids are hashed.
+    """
+
+    name: str
+    cells_per_level: int
+    universe: int | None
+
+
 class SketchFront(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The text before the table: all that is needed to read it.
 
@@ -103,6 +120,10 @@ class SketchFront(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         group: the group of users; null if they are not counted by group.
         start: start of the window; null if no clock cuts the stream.
         end: end of the window.
+        shards: the shards, sorted by name; left out of a sketch of one table. The numbers of cells
+            and of users above are then those of all shards.
+        routing: key by which users of a cluster are dealt to shards, in hexadecimal digits; left
+            out where no cluster deals them.
     """
 
     format: int
@@ -121,6 +142,8 @@ class SketchFront(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     group: str | int | None = None
     start: datetime | None = None
     end: datetime | None = None
+    shards: tuple[SketchShard, ...] | msgspec.UnsetType = msgspec.UNSET
+    routing: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -234,9 +257,27 @@ class Sketch(Framed):
         return float(Fraction(self.front.absent)), float(Fraction(self.front.present))
 
     @property
-    def packed(self) -> NDArray[np.uint8]:
-        """Its bits, cell `c` in bit `c % 8` of byte `c // 8`; uint8[bytes]."""
-        return np.frombuffer(self.table, np.uint8)
+    def shards(self) -> tuple[SketchShard, ...]:
+        """The shards; none of a sketch of one table."""
+        return () if self.front.shards is msgspec.UNSET else self.front.shards
+
+    @property
+    def addressing(self) -> tuple[object, ...]:
+        """How users are divided among shards: the key by which they are dealt, and the names."""
+        return self.front.routing, *(one.name for one in self.shards)
+
+    @property
+    def tables(self) -> list[ShardTable]:
+        """The table of each shard, in the order of their names; one where there are none."""
+        levels, found, start = self.front.levels, [], 0
+        packed = np.frombuffer(self.table, np.uint8)
+        parts = [(one.cells_per_level, one.universe) for one in self.shards]
+        for cells, universe in parts or [(self.front.cells_per_level, self.front.universe)]:
+            layout = CellLayout(cells, levels, universe)
+            end = start + -(-layout.cells // 8)
+            found.append(ShardTable(layout, packed[start:end]))
+            start = end
+        return found
 
     @property
     def guarantee(self) -> Guarantee:
@@ -294,9 +335,9 @@ class Sketch(Framed):
         if front.format != FORMAT:
             message = f"the sketch is of format {front.format}, and this package reads {FORMAT}"
             raise InputError(message)
-        cells = front.levels * front.cells_per_level
-        spare = -cells % 8
-        if len(self.table) != -(-cells // 8) or (spare and self.table[-1] >> (8 - spare)):
+        tables = self.tables
+        expected = sum(-(-one.layout.cells // 8) for one in tables)
+        if len(self.table) != expected or not all(one.is_packed for one in tables):
             message = "the sketch is damaged: its table is not as long as its text says"
             raise InputError(message)
 
@@ -325,10 +366,35 @@ def _has_cells(front: SketchFront) -> bool:
         return False
     if universe is not None and not (front.levels == 1 and cells <= universe <= MAX_UNIVERSE):
         return False
+    if front.shards is not msgspec.UNSET and not _has_shards(front, front.shards):
+        return False
     if not (_is_ratio(front.absent) and _is_ratio(front.present)):
         return False
     absent, present = Fraction(front.absent), Fraction(front.present)
     return 0 <= absent < present <= 1 and present - absent >= _LEAST_CONTRAST
+
+
+def _has_shards(front: SketchFront, shards: tuple[SketchShard, ...]) -> bool:
+    """Return whether tables of these shards are together what the text says."""
+    names = [one.name for one in shards]
+    if not 1 <= len(names) <= MOST_SHARDS or names != sorted(set(names)):
+        return False
+    if not all(is_shard_name(name) for name in names):
+        return False
+    each = [one.universe for one in shards]
+    universe = None if None in each else sum(one for one in each if one is not None)
+    if universe != front.universe or (universe is None and any(one is not None for one in each)):
+        return False
+    fit = all(one.universe is None or one.cells_per_level <= one.universe for one in shards)
+    least = min(one.cells_per_level for one in shards)
+    return (
+        fit and least >= 1 and sum(one.cells_per_level for one in shards) == front.cells_per_level
+    )
+
+
+def is_shard_name(name: str) -> bool:
+    """Return whether a shard of a sketch can be called so."""
+    return name.isprintable() and 1 <= len(name.encode()) <= _MOST_SHARD_NAME
 
 
 def _has_losses(front: SketchFront) -> bool:
@@ -343,10 +409,12 @@ def _has_names(front: SketchFront) -> bool:
     names = [str(one) for one in (front.stream, front.statistic, front.group, front.made_by) if one]
     shown = all(name.isprintable() and len(name) <= _MOST_NAME for name in names)
     moments = [one for one in (front.start, front.end) if one is not None]
+    routed = front.routing is msgspec.UNSET or re.fullmatch("[0-9a-f]{32}", front.routing)
     zoned = all(one.tzinfo is not None for one in moments)
     return (
         shown
         and zoned
+        and bool(routed)
         and moments == sorted(moments)
         and re.fullmatch(f"([0-9a-f]{{2}}){{0,{_MOST_KEY}}}", front.key) is not None
     )

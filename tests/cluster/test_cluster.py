@@ -98,8 +98,8 @@ RUNS = 'name = "running-distinct"\nhorizon = 1_000'
         ((COUNTS, LEARNS), "a shard of a cluster has none"),
         ((COUNTS, RUNS), "running"),
         (
-            (COUNTS, 'name = "overlap"\nexpected = 1_000'),
-            "visits cannot be counted in shards: a table that is published cannot be divided among",
+            (COUNTS, 'name = "overlap"\nuniverse = 134_300_000\ncells = 134_300_000'),
+            "its published tables take 16,787,500 bytes, and a cluster publishes up to 16,777,216",
         ),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import CRASH, RELEASE, SAVE, EnumeratedCoins, Restarted, exact_loss
-from panprivacy.audit.shards import CoinsOf, Contributed
+from panprivacy.audit.shards import CoinsOf, Contributed, TwoSlices
 from panprivacy.audit.suite.products import Unseen, products
 from panprivacy.errors import allow_noise
 from panprivacy.tables.cells.published import AFTER_A_CRASH, NEIGHBOURS
@@ -202,3 +202,30 @@ def test_a_user_of_both_shards_loses_epsilon_in_each():
     loss = joined_loss(rows, [*(4 * [EMPTY]), RELEASE])
     assert loss.within(2)
     assert loss.epsilon > 1.5
+
+
+HERE_ONCE = [(0, 1)]
+
+
+def published_slices(coins):
+    """Two slices of a table of a cell for each of two users, one of each shard."""
+
+    def slice_of_two(own, slice_):
+        with allow_noise():
+            return pp.OverlapSketch(universe=2, epsilon=1, coins=own, slice_=slice_)
+
+    return TwoSlices(slice_of_two, coins)
+
+
+def test_a_user_of_a_slice_loses_epsilon_by_looks_at_all_and_the_table():
+    """Contributions are seen as well, in place of the states that they leave."""
+    for others in ([], [[(1, 1)]]):
+        rows = [*others, HERE_ONCE, HERE_ONCE, RELEASE, RELEASE]
+        loss = exact_loss(
+            published_slices,
+            rows,
+            [[] if step is HERE_ONCE else step for step in rows],
+            coins=EnumeratedCoins(tail=1),
+        )
+        assert loss.within(1)
+        assert loss.epsilon > 1 - ATTAINED

@@ -20,15 +20,20 @@ from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import GoneError
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.intake.programs.counting import numbered
+from panprivacy.intake.programs.counting import Counting, numbered
 from panprivacy.service.batches import Reception
 from panprivacy.service.config.config import CheckpointConfig, Config
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.engine import Engine, looked_after
 from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.statistics.abilities import TablePublishing
+from panprivacy.statistics.overlaps.sketch import MOST_SHARDS
 
 _MOST_SHARDS: Final = 1_000
+_MOST_PUBLISHED: Final = 1 << 24
+"""Bytes of tables that wait in the record of the coordinator."""
 _PAUSE: Final = 0.05
 
 
@@ -216,8 +221,24 @@ def check(config: Config, shards: int) -> CheckpointConfig:
             message = f"streams.{name}: a cluster answers by itself: leave out contribute"
             raise PlanError(message)
         try:
-            stream.make_counting(slice_).forget()
+            counting = stream.make_counting(slice_)
+            _check_published(stream, counting, shards)
+            counting.forget()
         except PanPrivacyError as error:
             message = f"streams.{name} cannot be counted in shards: {error}"
             raise PlanError(message) from None
     return config.checkpoint
+
+
+def _check_published(stream: StreamConfig, counting: Counting, shards: int) -> None:
+    """Check that the record of the coordinator can hold the tables that a window publishes."""
+    plans = [one.plan for one in counting.statistics.values()]
+    each = [len(one.blank_sketch.table) for one in plans if isinstance(one, TablePublishing)]
+    size = sum(each) * len(stream.groups or (None,))
+    if each and shards > MOST_SHARDS:
+        message = f"a published table has {MOST_SHARDS} shards at most"
+        raise PlanError(message)
+    if size > _MOST_PUBLISHED:
+        message = f"its published tables take {size:,} bytes, and a cluster publishes up to "
+        message += f"{_MOST_PUBLISHED:,} in a window: take a smaller memory= or cells="
+        raise PlanError(message)

@@ -21,7 +21,7 @@ from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
 from panprivacy.ground.files import read_at_most, replace_file
-from panprivacy.service.outgoing.records import Published
+from panprivacy.service.outgoing.records import Published, SketchRow
 
 _MOST_BYTES: Final = 1 << 26
 _VERSION: Final = 2
@@ -46,6 +46,7 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         announced: number of intrusions announced to the window before the release, if others were
             announced since; else None.
         answers: the answers to publish, from the drawing of the noise until the release is over.
+        tables: the tables to publish beside them.
         over: whether it was published, or is lost.
     """
 
@@ -62,6 +63,7 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     through: list[tuple[int, int]] = []
     announced: int | None = None
     answers: list[Published] | None = None
+    tables: list[SketchRow] = []
     over: bool = False
 
     @property

@@ -37,8 +37,9 @@ from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.outbox import settled
 from panprivacy.service.outgoing.payment import Payment, entries
-from panprivacy.service.outgoing.records import Moment, Published, StoreError
+from panprivacy.service.outgoing.records import Moment, Published, SketchRow, StoreError
 from panprivacy.service.outgoing.results import published
+from panprivacy.service.outgoing.sketches import sketch_rows
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 from panprivacy.statistics.contribution import read_parts
@@ -106,8 +107,13 @@ class _Slices:
         self._name, self._config, self._router = name, config, router
         self._plan, self._clock = plan, clock
 
-    def merged(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
-        """Return the merged slices with output noise; those of absent shards have no users."""
+    def merged(
+        self, cut: Cut, gathered: _Gathered, absent: Sequence[int]
+    ) -> tuple[list[Published], list[SketchRow]]:
+        """Return the answers of merged slices, and the tables that they publish together.
+
+        Slices of absent shards have no users.
+        """
         contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
         first = next(iter(contributions.values()), None)
         announced = 0 if first is None else read_parts(first)[0].header.intrusions
@@ -125,17 +131,20 @@ class _Slices:
             utc(self._clock()),
         )
         rows = published(answers, self._plan, self._config.confidence, moment)
+        tables = sketch_rows(answers, moment)
         if not absent:
-            return rows
+            return rows, tables
         without = named(absent, self._router.shards)
         note = f"not complete: without {without} and its users, so it is too small"
-        return [
+        rows = [
             replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
         ]
+        return rows, tables
 
     def _of_nobody(self, shard: int, announced: int) -> bytes:
         """Return the contribution of a shard without users."""
-        stand_in = self._config.make_counting(self._router.slice(shard))
+        key = self._config.table_key(self._router.key)
+        stand_in = self._config.make_counting(self._router.slice(shard), key)
         for _ in range(announced):
             stand_in.announce_intrusion()
         contributed = stand_in.contribute()
@@ -317,7 +326,7 @@ class Releaser:
             reason = "its line is in the ledger already, by another service"
             JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
         with self._file.changing(), self._made:
-            cut.over, cut.answers = True, None
+            cut.over, cut.answers, cut.tables = True, None, []
             self._made.notify_all()
         return True
 
@@ -326,7 +335,10 @@ class Releaser:
         costs = _Costs.of(self._plan, cut.number)
         priced = costs.state_epsilon, costs.release_epsilon
         named = self.name, utc(cut.window), utc(cut.ends), cut.number, cut.payer
-        return settled(self._payment, entries(*named, priced), cut.answers or ())
+        paid = settled(self._payment, entries(*named, priced), cut.answers or (), cut.tables)
+        if self.config.kept_for is not None:
+            self._store.discard_sketches(self.name, utc(self._clock()) - self.config.kept_for)
+        return paid
 
     def _answer(self, cut: Cut, waits: set[int], *, paid: bool) -> bool:
         """Gather, and store the answers on disk before anybody sees them: noise is drawn once."""
@@ -342,10 +354,10 @@ class Releaser:
             waits.update(absent)
         if absent and late <= self._patience:
             return False
-        answers = self._slices.merged(cut, gathered, absent) if paid else None
+        answers, tables = self._slices.merged(cut, gathered, absent) if paid else (None, [])
         del self._gathered[cut.name]
         with self._file.changing():
-            cut.answers = answers
+            cut.answers, cut.tables = answers, tables
         return True
 
     def _pay(self, cut: Cut) -> bool:

@@ -15,6 +15,7 @@ import struct
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
@@ -73,7 +74,8 @@ class ShardStream(Resumable):
     def __init__(self, queue: Queue, config: StreamConfig, part: Slice, began: float) -> None:
         self.queue, self.part = queue, part
         self._config = config
-        self._counting = config.make_counting(part)
+        self._new_counting = partial(config.make_counting, part, config.table_key(part.key))
+        self._counting = self._new_counting()
         self._reader = MessageReader(queue, config, part, self._counting)
         self._window, self._released, self._announced = began, 0, 0
         self._pending: dict[WindowRelease, bytes] = {}
@@ -152,7 +154,7 @@ class ShardStream(Resumable):
                 message += f"contribution: its next one is number {self._released + 1}"
                 raise PlanError(message)
             self._announce(announced)
-            fresh = self._config.make_counting(self.part) if last else None
+            fresh = self._new_counting() if last else None
             position = self._reader.position
             parted = not last or position <= through or not position.sequence
             self._reader.whole = self._reader.whole and parted

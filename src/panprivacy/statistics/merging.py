@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,14 @@ from panprivacy.statistics.contribution import (
 )
 from panprivacy.statistics.explain.description import Description, describe
 from panprivacy.statistics.header import differing
+from panprivacy.statistics.overlaps.sketch import Sketch
 from panprivacy.statistics.reading import Reading
 from panprivacy.statistics.records import Query
 from panprivacy.statistics.release import Answer, Answers, Lost
+from panprivacy.statistics.sketch.combined import joined_slices, read_slices
+from panprivacy.statistics.sketch.plan import OverlapPlan
 from panprivacy.statistics.table.releasing import noised_sums
+from panprivacy.tables.slices import Slice
 
 _NO_DESIGN = "ledger", "shard"
 """Public, but of no meaning to an answer; or checked by itself."""
@@ -219,11 +223,13 @@ class _Merged:
                 reading = plan.slicing.reading(query, epoch, len(parts))
         except PlanError as error:
             raise InputError(str(error)) from None
-        merged = cls(parts, described, query, reading)
-        merged._check_sizes()
+        published = isinstance(plan, OverlapPlan)
+        merged = (_JoinedSlices if published else cls)(parts, described, query, reading)
+        merged.check_sizes()
         return merged
 
-    def _check_sizes(self) -> None:
+    def check_sizes(self) -> None:
+        """Refuse contributions that are not as long as their design says."""
         plan = self.described.plan
         if any(len(part.body) != self._size(part) for part in self.parts):
             message = "a contribution is damaged: it is not as long as its design says"
@@ -321,6 +327,34 @@ class _Merged:
         sums = self.reading.sums(cells, total)
         wipe(*tables)
         return sums
+
+
+class _JoinedSlices(_Merged):
+    """The slices of a table, each published by itself: no noise is added, as theirs is there."""
+
+    __slots__ = ()
+
+    @property
+    def _slices(self) -> list[Slice]:
+        whole = self.described.slice_
+        if whole is None:
+            raise PlanError(_TOO_FEW)
+        return [replace(whole, shard=part.header.public()["shard"]) for part in self.parts]
+
+    @property
+    def _sketches(self) -> list[Sketch]:
+        plan = cast("OverlapPlan", self.described.plan)
+        return read_slices(plan, self._slices, [part.body for part in self.parts])
+
+    def check_sizes(self) -> None:
+        """Refuse tables that are none of their slices."""
+        if not self._sketches:
+            raise PlanError(_TOO_FEW)
+
+    def released(self, confidence: float, coins: Coins) -> Answer:  # noqa: ARG002
+        """Return the answer and the table, which are functions of what the slices published."""
+        found = joined_slices(self.reading, self._slices, self._sketches, confidence)
+        return found.under(self.label, self.summary.group)
 
 
 def _check_different(shards: list[list[ContributionPart]]) -> None:

@@ -124,7 +124,7 @@ class Statistic(Private, Generic[P, A]):
             plan,
             ledger=budgeted,
             coins=drawn_by,
-            slice_=self._read_slice(slice_, key),
+            slice_=self._read_slice(slice_, key, published=read.published),
             key=shared_key(key, plan.key_bytes),
         )
         releasing = self._releasing(memory, self.entry.query)
@@ -141,13 +141,15 @@ class Statistic(Private, Generic[P, A]):
         named = next(kind for kind in cls.__mro__ if "entry" in vars(kind))
         return named.__module__.startswith(_HOME)
 
-    def _read_slice(self, given: Slice | None, key: bytes | None) -> Slice | None:
+    def _read_slice(
+        self, given: Slice | None, key: bytes | None, *, published: bool
+    ) -> Slice | None:
         """Refuse a slice of what nothing could put together again."""
         read = instance(Slice, slice_=given)
         if read is not None:
             if not self._merge_knows_it():
                 raise unknown(self.entry.name, "let each shard count for itself, and release")
-            if key is not None:
+            if key is not None and not published:
                 message = "the slices of a table have keys of their own: leave out key="
                 raise PlanError(message)
         return read

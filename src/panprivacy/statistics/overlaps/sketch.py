@@ -164,9 +164,16 @@ class Sketch(Framed):
     table: bytes
 
     @classmethod
-    def of(cls, plan: PublishedPlan, key: bytes, table: NDArray[np.uint8]) -> Sketch:
-        """Return the sketch of a published table."""
-        layout, promise, law = plan.layout, plan.guarantee, plan.law
+    def of(
+        cls,
+        plan: PublishedPlan,
+        key: bytes,
+        table: NDArray[np.uint8],
+        layout: CellLayout | None = None,
+    ) -> Sketch:
+        """Return the sketch of a published table; of a slice, with the layout of its cells."""
+        promise, law = plan.guarantee, plan.law
+        layout = plan.layout if layout is None else layout
         front = SketchFront(
             format=FORMAT,
             made_by=VERSION,

@@ -39,6 +39,7 @@ from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.planning.regret import Designs
 from panprivacy.tables.planning.request import Request, Split, no_signal
 from panprivacy.tables.planning.universe import check_cells
+from panprivacy.tables.slices import Slice
 
 MOST_CELLS = 1 << 27
 """A universe of up to so many users gets one cell each; larger ones a sample."""
@@ -50,6 +51,22 @@ _NOT_BOTH = (
     "a look at the state of a window that publishes its table is not covered; at another window "
     "it costs epsilon"
 )
+
+
+class TableAggregation(Aggregation):
+    """What is said of contributions of tables that are published: they are joined, not merged."""
+
+    def of_sums(self, query: Any, epoch: int, tables: int) -> NoReturn:  # noqa: ARG002
+        """Refuse them.
+
+        Raises:
+            PlanError: always.
+        """
+        message = "tables that are published are not merged: publish that of each shard, and join "
+        message += "the sketches"
+        raise PlanError(message)
+
+    of_cells = of_sums
 
 
 class OverlapPlan(CountPlan):
@@ -71,6 +88,12 @@ class OverlapPlan(CountPlan):
     @abstractmethod
     def layout(self) -> CellLayout:
         """Layout of the cells that users have, for whoever reads a published table."""
+
+    def slice_layout(self, slice_: Slice) -> CellLayout:
+        """Return the layout of the cells of a slice."""
+        whole, cells = self.layout, self.slicing.share(slice_)
+        universe = None if whole.universe is None else slice_.share(whole.universe)
+        return CellLayout(cells // whole.levels, whole.levels, universe)
 
     @property
     def law(self) -> BitLaw:
@@ -102,17 +125,9 @@ class OverlapPlan(CountPlan):
         refuse_deltas(deltas < 1, "delta must be at least 1: nobody leaves a table of who came")
 
     @property
-    def slicing(self) -> NoReturn:
-        """Refuse: a slice would be published by itself."""
-        message = (
-            "a table that is published cannot be divided among shards: count it on one machine"
-        )
-        raise PlanError(message)
-
-    @property
-    def aggregation(self) -> Aggregation:
-        """Refuse contributions: published tables are combined as they are."""
-        return Aggregation(self)
+    def aggregation(self) -> TableAggregation:
+        """Refuse contributions of several tables: published tables are joined as they are."""
+        return TableAggregation(self)
 
     def reading(self, query: object, epoch: int) -> OverlapReading:  # noqa: ARG002
         """Return the reading of the published table."""

@@ -85,6 +85,13 @@ class SketchReleasing(TableReleasing[OverlapPlan]):
         wipe(fresh)
         return published
 
+    def contributed(self, reading: Reading) -> bytes:
+        """Return the sketch of a slice: it is published by itself, so no one sees its state."""
+        memory, key = self.memory, self.memory.now.key
+        layout = None if memory.slice is None else memory.plan.slice_layout(memory.slice)
+        published = self.with_noise(reading).astype(np.uint8, copy=False)
+        return Sketch.of(memory.plan, key, published, layout).to_bytes()
+
     def answer(self, reading: Reading, counts: NDArray[Any], confidence: float = 0.95) -> Answer:
         """Return the answer of a published table: a function of it, the plan and the key."""
         plan, read = self.memory.plan, cast("OverlapReading", reading)

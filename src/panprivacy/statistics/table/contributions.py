@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from panprivacy.errors import PlanError
-from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.aggregation import Form
 from panprivacy.statistics.contribution import ID_BYTES, ContributionPart, ContributionSummary
 from panprivacy.statistics.internals import Contributions
@@ -64,10 +63,7 @@ class TableContributions(Contributions):
         memory = self._releasing.memory
         if form == "cells":
             return memory.now.packed()
-        sums = reading.sums(memory.cells, memory.now.table)
-        packed = sums.tobytes()
-        wipe(sums)
-        return packed
+        return self._releasing.contributed(reading)
 
 
 def unknown(name: str, instead: str) -> PlanError:

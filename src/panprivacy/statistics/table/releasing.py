@@ -114,6 +114,13 @@ class TableReleasing(Releasing, Generic[P]):
         finally:
             wipe(sums)
 
+    def contributed(self, reading: Reading) -> bytes:
+        """Return what a contribution holds of a release: its sums, without output noise."""
+        sums = reading.sums(self.memory.cells, self.memory.now.table)
+        packed = sums.tobytes()
+        wipe(sums)
+        return packed
+
     def _add_noise(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sums with discrete Laplace noise on each; a subclass may draw another one."""
         return noised_sums(sums, reading.scales, self.memory.coins)

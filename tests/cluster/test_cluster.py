@@ -88,6 +88,7 @@ def test_another_number_of_shards_waits_for_the_end_of_the_windows(tmp_path):
 
 
 LEARNS = 'name = "distinct"\nexpected = "learn"'
+AMOUNTS = 'name = "incidence"\nexpected = 1_000\nbound = 9\nunit = 60'
 RUNS = 'name = "running-distinct"\nhorizon = 1_000'
 
 
@@ -97,6 +98,7 @@ RUNS = 'name = "running-distinct"\nhorizon = 1_000'
         (("ids =", f'contribute = "{KEY}"\nids ='), "leave out contribute"),
         ((COUNTS, LEARNS), "a shard of a cluster has none"),
         ((COUNTS, RUNS), "running"),
+        ((COUNTS, AMOUNTS), "unit= is for one machine"),
         (
             (COUNTS, 'name = "overlap"\nuniverse = 134_300_000\ncells = 134_300_000'),
             "its published tables take 16,787,500 bytes, and a cluster publishes up to 16,777,216",

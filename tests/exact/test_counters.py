@@ -132,6 +132,18 @@ def test_a_histogram_keeps_its_claim(history):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("halves", [(1,), (1, 1), (3, 1)], ids=str)
+def test_amounts_keep_the_claim(halves):
+    """Amounts of half a unit, or of three halves, which a coin each rounds."""
+    stream = [[(0, amount)] for amount in halves]
+    make = named(3, {"exactly": (1,)}, unit=2)
+    loss = exact_loss(make, stream, [[] for _ in halves], coins=EnumeratedCoins(tail=4))
+    assert loss.within(LARGE.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(1, 2)
+    assert float(loss) > 0
+
+
+@pytest.mark.long
 def test_two_histograms_keep_their_claim():
     stream = [[0], RELEASE, [0], RELEASE]
     make = whole(releases=2, budget=pp.Budget(state=1, release=3))

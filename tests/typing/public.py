@@ -76,7 +76,7 @@ def refused(count: pp.DistinctCount) -> None:
     pp.online.MultiCounter(3, horizon=9, epsilon=[1])  # type: ignore[arg-type]
     count.update(7)  # type: ignore[arg-type]
     count.update([0.5])  # type: ignore[arg-type]
-    count.update([1], ["one"])  # type: ignore[list-item]
+    count.update([1], ["one"])  # type: ignore[arg-type]
     count.update({1, 2})  # type: ignore[arg-type]
     pp.Budget(1, [1])  # type: ignore[arg-type]
     pp.Ledger([1])  # type: ignore[arg-type]

@@ -103,3 +103,56 @@ def test_a_stream_has_users_or_values(given, reason, tmp_path):
     found = run_command("run", path, *given)
     assert found.code != 0
     assert reason in found.stderr
+
+
+def stays(path):
+    """Users 0 to 1,999 of two visits each: 30 and 90 seconds, or 60 and 240."""
+    users = np.repeat(np.arange(2_000), 2)
+    seconds = np.where(users < 1_000, [30, 90] * 2_000, [60, 240] * 2_000)
+    pq.write_table(pa.table({"visitor": users, "seconds": seconds * 1.0}), path)
+    return path
+
+
+def test_amounts_of_users_are_counted_beside_the_truth(tmp_path):
+    path = stays(tmp_path / "stays.parquet")
+    stat = "incidence,universe=3_000,bound=60,unit=60,mean,histogram=1,4,quantile=0.9"
+    columns = "--user", "visitor", "--value", "seconds"
+    found = run_command("run", path, *columns, "--stat", stat, "--epsilon", "100000", "--demo")
+    rows = [line.rsplit(maxsplit=1) for line in found.stdout.splitlines()]
+    truth = {row[0].split("  ")[0].strip(): row[1] for row in rows if len(row) == 2}
+    assert truth["between 1 to 3"] == "1,000"
+    assert truth["at least 4"] == "1,000"
+    assert truth["quantile 0.9"] == "5"
+    assert truth["mean"] == "3.5000"
+
+
+@pytest.mark.parametrize(
+    ("columns", "stat", "reason"),
+    [
+        ((), "cropped-sum,tau=9,universe=9_000,unit=60", "needs --value"),
+        (("--value", "seconds"), "distinct", "--value is for"),
+        (("--value", "seconds"), "cropped-sum,tau=9,universe=9_000,unit=0", "above 0"),
+    ],
+)
+def test_what_amounts_do_not_go_with_is_refused(columns, stat, reason, tmp_path):
+    path = stays(tmp_path / "stays.parquet")
+    options = "--user", "visitor", *columns, "--stat", stat, "--epsilon", "9"
+    found = run_command("run", path, *options)
+    assert found.code == 2
+    assert reason in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_histogram_shows_the_truth(tmp_path):
+    path = tmp_path / "ms.csv"
+    path.write_text("ms\n" + "".join(f"{one / 10}\n" for one in range(1_000)))
+    stat = "histogram,low=0,high=50,bins=5,quantile=0.5,0.9,mean,cumulative,counts"
+    found = run_command("run", path, "--value", "ms", "--stat", stat, "--epsilon", "1", "--demo")
+    rows = [line.rsplit(maxsplit=1) for line in found.stdout.splitlines()]
+    truth = {row[0].split("  ")[0].strip(): row[1] for row in rows if len(row) == 2}
+    assert truth["quantile 0.5"] == "49.90"
+    assert truth["quantile 0.9"] == "89.90"
+    assert truth["mean"] == "37.48"  # values above 50 count as 50
+    assert truth["share below 20"] == "0.2000"
+    assert truth["count 10 to 20"] == "100"
+    assert truth["count 50 to inf"] == "500"

@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.intake.programs.intake import ReadRows
 from panprivacy.statistics.abilities import Demonstrable, Detailed, Sided
+from panprivacy.statistics.amounts import unit_of
 from panprivacy.statistics.drawing import UserStates
 from panprivacy.statistics.plan import Plan, users_beyond
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.ids import CodedIds, Ids, IntegerIds, decoded, read_ids
+from panprivacy.tables.numeric import read_values
 
 _MOST_TRUTHS = 100_000
 _NAME = pa.large_binary()
@@ -58,32 +61,55 @@ class Demonstration:
 
     def __init__(self) -> None:
         self._sums: list[pa.Table] = []
+        self._values: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._rows = 0
         self._start = time.perf_counter()
         self._overhead = 0.0
 
     def observe(self, read: ReadRows, rows: int) -> None:
-        """Store the ids of one batch, and the sum and the last of each user's deltas, by side."""
+        """Store the ids of one batch, and the sum and the last of each user's deltas, by side.
+
+        Of events that are counted by their value, store each value and its delta.
+        """
         start = time.perf_counter()
         count = len(read.users)
-        deltas = np.ones(count, np.int64) if read.deltas is None else read.deltas
+        deltas: Any = np.ones(count, np.int64) if read.deltas is None else read.deltas
+        if read.amounts is not None:
+            deltas = read_values(read.amounts)
+        if read.holds_values:
+            self._values.append((read_values(read.users), deltas))
+        else:
+            self._add(read, deltas, count)
+        self._rows += rows
+        self._overhead += time.perf_counter() - start
+
+    def _add(self, read: ReadRows, deltas: Any, count: int) -> None:
+        """Store the sums of the deltas of one batch."""
         sides = pa.repeat("", count)
         if read.sides is not None:
             sides = decoded(read.sides).cast(pa.string())
         columns = {"user": _names(read.users), "side": sides, "delta": deltas, "last": deltas}
         self._sums.append(_summed(pa.table(columns)))
-        self._rows += rows
-        self._overhead += time.perf_counter() - start
 
     def _states(self, plan: Plan) -> tuple[UserStates, UserStates]:
-        """Return the sums of the deltas of each user, by side if there are two, and the last."""
+        """Return the sums of the deltas of each user, by side if there are two, and the last.
+
+        Amounts are summed as they are, and rounded to whole units once. Of events that are counted
+        by their value, return each value and its delta.
+        """
+        if plan.reads_values:
+            values, deltas = zip(*self._values, strict=True) if self._values else ([], [])
+            nothing = np.zeros(0)
+            return np.concatenate([nothing, *values]), np.concatenate([nothing, *deltas])
         sides = plan.sides if isinstance(plan, Sided) else None
         if not self._sums:
             return np.zeros((0, 2) if sides else 0, np.int64), np.zeros(0, np.int64)
         table = pa.concat_tables(self._sums)
         if sides is None:
             table = _summed(table, "user")
-            return table["delta"].to_numpy(), table["last"].to_numpy()
+            sums, last = table["delta"].to_numpy(), table["last"].to_numpy()
+            unit = unit_of(plan)
+            return (sums if unit is None else np.rint(sums / unit).astype(np.int64)), last
         table = _summed(table)
         codes = table["user"].combine_chunks().dictionary_encode().indices.to_numpy()
         states = np.zeros((int(codes.max(initial=-1)) + 1, 2), np.int64)

@@ -31,6 +31,7 @@ from panprivacy.ground.validation import positive_fraction, positive_integer, pr
 from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
+    amount_column,
     check_needed,
     first_column,
     make_counting,
@@ -73,7 +74,8 @@ def run(
     value: Annotated[
         str | None,
         _read(
-            metavar="COL", help="The column of numbers, where events are counted by their value."
+            metavar="COL",
+            help="The column of numbers: values of events, or amounts that users add, with unit=.",
         ),
     ] = None,
     stat: Annotated[
@@ -248,8 +250,7 @@ def run(
         publisher = _publisher(make, contribution, schedule, level, demonstration)
     _check_counting(publisher.counting(), level, user=user, value=value, delta=delta, side=side)
     addresses = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
-    first = first_column(user, value, integers=numbered(publisher.counting()), address=addresses)
-    columns = _columns(first, delta, by, side)
+    columns = _columns(publisher.counting(), addresses, user, value, (delta, by, side))
     show = _shows(publisher, sketches, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
@@ -332,13 +333,22 @@ def _sketches(
     return SketchFiles()
 
 
-def _columns(first: Column | None, delta: str | None, by: str | None, side: str | None) -> Columns:
-    """Return the columns that are read from each row."""
+def _columns(
+    counting: Counting,
+    addresses: Prefixes | None,
+    user: str | None,
+    value: str | None,
+    others: tuple[str | None, str | None, str | None],
+) -> Columns:
+    """Return the columns that are read from each row; others are delta, group and side."""
+    (delta, by, side), amount = others, amount_column(counting, value)
+    values = None if amount else value
     return Columns(
-        first,
+        first_column(user, values, integers=numbered(counting), address=addresses),
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
         None if side is None else Column(side),
+        amount,
     )
 
 

@@ -20,7 +20,7 @@ from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import GoneError
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.intake.programs.counting import Counting, numbered
+from panprivacy.intake.programs.counting import Counting, numbered, reads_amounts
 from panprivacy.service.batches import Reception
 from panprivacy.service.config.config import CheckpointConfig, Config
 from panprivacy.service.config.stream import StreamConfig
@@ -34,6 +34,7 @@ from panprivacy.statistics.overlaps.sketch import MOST_SHARDS
 _MOST_SHARDS: Final = 1_000
 _MOST_PUBLISHED: Final = 1 << 24
 """Bytes of tables that wait in the record of the coordinator."""
+_AMOUNTS: Final = "unit= is for one machine: divide amounts before they are sent, and leave it out"
 _PAUSE: Final = 0.05
 
 
@@ -223,6 +224,8 @@ def check(config: Config, shards: int) -> CheckpointConfig:
         try:
             counting = stream.make_counting(slice_)
             _check_published(stream, counting, shards)
+            if reads_amounts(counting):
+                raise PlanError(_AMOUNTS)
             counting.forget()
         except PanPrivacyError as error:
             message = f"streams.{name} cannot be counted in shards: {error}"

@@ -32,7 +32,8 @@ class Demonstrable(Protocol):
 
         Args:
             name: of the answer.
-            states: of the users that came; where there are two streams, in each of them.
+            states: of the users that came; where there are two streams, in each of them. Where
+                events are counted by their value, the value of each event.
             last: delta of each of them.
         """
 
@@ -43,6 +44,14 @@ class Detailed(Protocol):
 
     def facts(self, states: UserStates) -> list[str]:
         """Return what else the exact states say."""
+
+
+@runtime_checkable
+class SeveralUnits(Protocol):
+    """A plan whose answers have several units, by what is asked."""
+
+    def unit_of(self, question: str) -> str:
+        """Return the unit of the answers to a question."""
 
 
 @runtime_checkable

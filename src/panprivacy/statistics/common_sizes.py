@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.ground.validation import MOST_BYTES
-from panprivacy.statistics.records import MOST, integer
+from panprivacy.statistics.amounts import read_unit
+from panprivacy.statistics.records import MOST, custom_field, integer
 from panprivacy.tables.addressing import MAX_UNIVERSE
 
 _IDS = integer("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
@@ -35,3 +36,10 @@ Below = Annotated[
           "unless told, as far as costs at most 5 % of the error", MOST, 0, example=5),
 ]  # fmt: skip
 """How far below 0 there is room, where a threshold is asked for."""
+
+AmountUnit = Annotated[
+    float | None,
+    custom_field(read_unit, "X", "what amounts are divided by, such as seconds by 60, and rounded "
+                 "to whole deltas: bound and answers are in units", 60),
+]  # fmt: skip
+"""Of amounts, where they are no whole deltas."""

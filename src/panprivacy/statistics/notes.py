@@ -73,7 +73,7 @@ def _on_noise(low: float, high: float, value: float | None) -> str | None:
 
 
 _NOISE = "more noise than signal: the interval"
-_WITH_DIGITS = "share", "events per"
+_WITH_DIGITS = "share", "events per", "mean"
 _VALUE = "value"
 """The unit of answers in the unit of the data, which may be small."""
 _SIGNIFICANT, _MOST_DIGITS = 4, 12

@@ -25,7 +25,7 @@ from panprivacy.statistics.table.internals import TableInternals
 from panprivacy.statistics.table.memory import TableMemory
 from panprivacy.statistics.table.releasing import TableReleasing
 from panprivacy.statistics.useful import check_useful
-from panprivacy.tables.ids import Labels, WholeNumbers
+from panprivacy.tables.ids import AmountColumn, Labels, WholeNumbers
 from panprivacy.tables.slices import Slice
 
 _HOME = "panprivacy.statistics."
@@ -181,7 +181,7 @@ class Statistic(Private, Generic[P, A]):
     def update(
         self,
         users: Labels,
-        deltas: WholeNumbers | None = None,
+        deltas: WholeNumbers | AmountColumn | None = None,
         sides: Labels | str | None = None,
     ) -> None:
         """Take in one batch of events; an error changes nothing.
@@ -189,7 +189,8 @@ class Statistic(Private, Generic[P, A]):
         Args:
             users: user ids, one for each event: a NumPy array, Arrow array, pandas or Polars
                 series, or sequence of whole numbers, byte strings or texts.
-            deltas: one whole number for each event; None for 1 each.
+            deltas: one whole number for each event; None for 1 each. Where the sizes have a `unit`,
+                one amount for each event: a number that is divided by it.
             sides: which of two streams each event is of, for a statistic of two; others count the
                 events of both.
 

@@ -41,6 +41,9 @@ class ArrowStream(Protocol):
 WholeNumbers = NDArray[np.integer[Any]] | ArrowArray | ArrowStream | Sequence[int] | Iterator[int]
 """A column of whole numbers."""
 
+AmountColumn = NDArray[np.floating[Any]] | ArrowArray | ArrowStream | Sequence[float]
+"""A column of numbers, whole or not."""
+
 Labels = (
     NDArray[Any]
     | ArrowArray

@@ -11,6 +11,7 @@ from typing import Any, Final
 from panprivacy.errors import PlanError
 from panprivacy.intake.sources import Column, Prefixes
 from panprivacy.statistics.abilities import Sided
+from panprivacy.statistics.amounts import unit_of
 from panprivacy.statistics.composites.grouped import Grouped
 from panprivacy.statistics.composites.moving import ChangeTriggered
 from panprivacy.statistics.composites.together import Together
@@ -187,17 +188,14 @@ def check_needed(
         PlanError: there is no column of the users, of the values, of arrivals and departures, or of
             the two streams; or there are users and values.
     """
-    plans = [one.plan for one in counting.statistics.values()]
-    if value is not None and not any(plan.reads_values for plan in plans):
-        message = "value= is for what counts events by their value, such as histogram: leave it out"
-        raise PlanError(message)
-    if value is not None and (user is not None or any(plan.reads_ids for plan in plans)):
-        message = "a stream has users or values: count what reads user= in a program of its own"
-        raise PlanError(message)
+    _check_value(counting, user, value, delta)
+    amounts = reads_amounts(counting)
     for label, one in counting.statistics.items():
         sides, missing = one.plan.sides if isinstance(one.plan, Sided) else None, ""
         if one.plan.reads_values and value is None:
             missing = "value=: the column of numbers that says what is counted of an event"
+        elif amounts and value is None:
+            missing = "value=: the column of amounts, of which unit= makes whole deltas"
         elif one.plan.reads_ids and user is None:
             missing = "user=: the column that says whose an event is"
         elif one.plan.needs_deltas and delta is None:
@@ -208,6 +206,46 @@ def check_needed(
         if missing:
             message = f"{label} needs {missing}"
             raise PlanError(message)
+
+
+def _check_value(
+    counting: Counting, user: str | None, value: str | None, delta: str | None
+) -> None:
+    """Check that a column of values, if there is one, is read, and goes with the others."""
+    plans = [one.plan for one in counting.statistics.values()]
+    if reads_amounts(counting):
+        _check_amounts(counting, delta)
+    elif value is None:
+        return
+    elif not any(plan.reads_values for plan in plans):
+        message = "value= is for what counts events by their value, such as histogram, or amounts "
+        message += "by their unit=: leave it out"
+        raise PlanError(message)
+    elif user is not None or any(plan.reads_ids for plan in plans):
+        message = "a stream has users or values: count what reads user= in a program of its own"
+        raise PlanError(message)
+
+
+def reads_amounts(counting: Counting) -> bool:
+    """Return whether a statistic reads amounts, beside the column of users."""
+    return any(unit_of(one.plan) is not None for one in counting.statistics.values())
+
+
+def _check_amounts(counting: Counting, delta: str | None) -> None:
+    """Check that all statistics of a stream of amounts read them, and no deltas."""
+    if delta is not None:
+        message = "value= says the amounts of which unit= makes deltas: leave out delta="
+        raise PlanError(message)
+    for label, one in counting.statistics.items():
+        if unit_of(one.plan) is None:
+            message = f"{label} does not read amounts, as others do by unit=: give it a unit= too, "
+            message += "or count it in a program of its own"
+            raise PlanError(message)
+
+
+def amount_column(counting: Counting, value: str | None) -> Column | None:
+    """Return the column of amounts; None if nothing reads any."""
+    return Column(value, numbers=True) if value and reads_amounts(counting) else None
 
 
 def first_column(

@@ -27,6 +27,9 @@ class ReadRows:
     deltas: NDArray[np.int64] | None
     groups: pa.Array | None
     sides: pa.Array | None
+    amounts: pa.Array | None = None
+    holds_values: bool = False
+    """Whether the column of users holds the value of each event in their place."""
 
 
 Checked = Any
@@ -50,16 +53,18 @@ class Columns:
         delta: the change of the user's state; None for 1.
         group: the group of the event; None if there are no groups.
         side: the stream of the event, of two; None if there is one.
+        amount: the amount of the event, in place of its delta; None if deltas are whole.
     """
 
     user: Column | None = None
     delta: Column | None = None
     group: Column | None = None
     side: Column | None = None
+    amount: Column | None = None
 
     def wanted(self) -> list[Column]:
         """Return the columns that exist, in order."""
-        each = self.user, self.delta, self.group, self.side
+        each = self.user, self.delta, self.group, self.side, self.amount
         return [one for one in each if one is not None]
 
     @property
@@ -147,7 +152,8 @@ class Intake:
             read = self._read(batch)
             columns = (read.users,) if read.groups is None else (read.users, read.groups)
             sides = () if read.sides is None else (read.sides,)
-            checked = counting.internals.memory.prepare(*columns, read.deltas, *sides)
+            changes = read.deltas if read.amounts is None else read.amounts
+            checked = counting.internals.memory.prepare(*columns, changes, *sides)
         except InputError as error:
             if error.row is None:  # the columns have wrong types
                 raise StartError(error.reason) from None
@@ -185,4 +191,5 @@ class Intake:
                 groups = groups.cast(pa.string())
         if self.columns.side is not None:
             sides = next(rest)
-        return ReadRows(users, deltas, groups, sides)
+        amounts = None if self.columns.amount is None else next(rest)
+        return ReadRows(users, deltas, groups, sides, amounts, self.columns.holds_values)

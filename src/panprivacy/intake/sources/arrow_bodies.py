@@ -84,8 +84,10 @@ def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
         bare = pa.types.is_null(kind) or isinstance(kind, pa.UuidType)
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         fixed = pa.types.is_integer(plain) or pa.types.is_fixed_size_binary(plain)
-        if not (bare or fixed or offset_type(plain) or is_view(plain)):
-            message = f"column {show(column.name)} must hold whole numbers, byte strings or texts"
+        number = column.numbers and pa.types.is_floating(plain)
+        if not (bare or fixed or number or offset_type(plain) or is_view(plain)):
+            wanted = "numbers" if column.numbers else "whole numbers, byte strings"
+            message = f"column {show(column.name)} must hold {wanted} or texts"
             raise InputError(message)
 
 

@@ -20,10 +20,12 @@ from panprivacy.ground.validation import (
 from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
+    amount_column,
     check_needed,
     first_column,
     make_counting,
     numbered,
+    reads_amounts,
 )
 from panprivacy.intake.programs.intake import Columns, Nulls
 from panprivacy.intake.sources import FORMATS, Column, Prefixes, dialect_of
@@ -118,7 +120,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         intrusions: how many announced intrusions into a window epsilon covers.
         confidence: of the intervals.
         user: column of the user ids; None for "user", or for none where only events are counted.
-        value: column of the values, where events are counted by them; None for "value".
+        value: column of the values, where events are counted by them, or of the amounts that users
+            add, where a statistic has a unit; None for "value".
         ids: what they are.
         prefix: how much of an address counts.
         nulls: what to do with a row without a user id.
@@ -194,11 +197,15 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         reads_ids = any(one.plan.reads_ids for one in counting.statistics.values())
         user = self.user or ("user" if reads_ids else None)
         prefixes, integers = self._prefixes(), self.ids is IdKind.integers
+        value = self._value(counting)
+        amount = amount_column(counting, value)
+        values = None if amount else value
         return Columns(
-            first_column(user, self._value(counting), integers=integers, address=prefixes),
+            first_column(user, values, integers=integers, address=prefixes),
             None if self.delta is None else Column(self.delta, integers=True),
             None if self.by is None else Column(self.by),
             None if self.side is None else Column(self.side),
+            amount,
         )
 
     def specifications(self) -> list[Specification]:
@@ -356,7 +363,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Check that the statistics can be counted from the columns."""
         try:
             value = self._value(counting)
-            user = self.user if value else self.user or "user"
+            values = value and not reads_amounts(counting)
+            user = self.user if values else self.user or "user"
             others = {"delta": self.delta, "side": self.side}
             check_needed(counting, user=user, value=value, **others)
         except PlanError as error:
@@ -371,6 +379,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def _value(self, counting: Counting) -> str | None:
         """Return the name of the column of values; None if nothing reads it."""
         reads = any(one.plan.reads_values for one in counting.statistics.values())
+        reads = reads or reads_amounts(counting)
         return self.value or ("value" if reads else None)
 
     def _prefixes(self) -> Prefixes | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from panprivacy.statistics.amounts import in_units
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.cropped.decoder import (
     HashedCroppedModel,
@@ -48,6 +49,7 @@ class Cropped(CountPlan):
             levels are planned for, counting for tau each; None with a universe.
         request: epsilon and what it covers.
         split: how epsilon is spent.
+        amount: the unit of amounts that are counted; None for whole deltas.
     """
 
     tau: int
@@ -56,6 +58,7 @@ class Cropped(CountPlan):
     expected: int | tuple[int, int] | None
     request: Request
     split: Split
+    amount: float | None = field(default=None, kw_only=True)
 
     checks = ("exact/test_cropped", "statistical/test_cropped_sum")
 
@@ -68,12 +71,14 @@ class Cropped(CountPlan):
     @property
     def question(self) -> str:
         """The question that it answers, in words."""
-        return f"how much have all users done, if nobody counts for more than {self.tau:,}?"
+        of = "" if self.amount is None else f" in {in_units(self.amount)}"
+        return f"how much have all users done{of}, if nobody counts for more than {self.tau:,}?"
 
     @property
     def unit(self) -> str:
         """The unit of answers."""
-        return f"sum, at most {self.tau:,} of each user"
+        of = "" if self.amount is None else f" in {in_units(self.amount)}"
+        return f"sum{of}, at most {self.tau:,} of each user"
 
     @property
     def name(self) -> Name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, TypeVar
 
@@ -13,7 +13,12 @@ import numpy as np
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users
 from panprivacy.privacy.guarantee import Budget
-from panprivacy.statistics.common_sizes import CounterCells, CounterMemory, PerhapsUniverse
+from panprivacy.statistics.common_sizes import (
+    AmountUnit,
+    CounterCells,
+    CounterMemory,
+    PerhapsUniverse,
+)
 from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
@@ -68,8 +73,14 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     ] = None  # fmt: skip
     cells: CounterCells = None
     memory: CounterMemory = None
+    unit: AmountUnit = None
 
     def plan(self, request: Request) -> Cropped:
+        """The plan that errs least, which says what amounts are divided by."""
+        planned = self._least(request)
+        return planned if self.unit is None else replace(planned, amount=self.unit)
+
+    def _least(self, request: Request) -> Cropped:
         """A counter for each user, or hashed ones, or levels of them for a range of users.
 
         Hashed ones have a block law, or a flat one where that errs less: of very many users.

@@ -74,5 +74,6 @@ class CroppedSum(Statistic[Cropped, Release]):
             expected: ManyUsers | None = None,
             cells: Whole | None = None,
             memory: Whole | None = None,
+            unit: float | str | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.histogram.nodes import BinNodes
@@ -95,6 +98,30 @@ class HistogramPlan(EventPlan):
     def names(self, query: HistogramQuery) -> tuple[Name, ...]:
         """Return the name of each answer."""
         return names_of(self.edges, query)
+
+    def truth(self, name: Name, states: NDArray[Any], last: NDArray[Any]) -> float:
+        """Return the exact answer, from the value and the delta of each event."""
+        values, inverse = np.unique(states, return_inverse=True)
+        counts = np.bincount(inverse, last, len(values))
+        numbers = [number for _, number in name.arguments]
+        if name.question == "count":
+            return float(counts[self._between(values, *numbers)].sum())
+        events = counts.sum()
+        if not events:
+            return math.nan
+        if name.question == "mean":
+            return float(
+                np.clip(values, self.edges.inner[0], self.edges.inner[-1]) @ counts / events
+            )
+        if name.question == "share_below":
+            return float(counts[values < numbers[0]].sum() / events)
+        reached = np.cumsum(counts) >= numbers[0] * events
+        return float(values[np.argmax(reached)])
+
+    def _between(self, values: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
+        """Return which values a bin holds; the last of closed edges holds its high end too."""
+        last = not self.edges.is_open and high == self.edges.inner[-1]
+        return (values >= low) & ((values <= high) if last else (values < high))
 
     @property
     def deviation(self) -> float:

@@ -99,6 +99,14 @@ WALKS = (
         users=((0, 1), (1, 2), (2, 0)),
     ),
     Walk(
+        "incidence-amounts",
+        "amounts of half a unit, which coins round, in counters modulo 3",
+        _modulo(3, unit=2),
+        [Short([[(0, 1)], [(0, 2)], [(1, 1)]], 2)],
+        asked={"exactly": (1,)},
+        evenly=True,
+    ),
+    Walk(
         "incidence-crash",
         "counters modulo 3 of which a crash loses what is sent again or not, a release",
         _modulo(3),

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from panprivacy.errors import PlanError
 from panprivacy.privacy.guarantee import Budget
 from panprivacy.statistics.aggregation import Aggregation, Form
+from panprivacy.statistics.amounts import in_units
 from panprivacy.statistics.drawing import Drawing, UserStates, most_made_up
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
 from panprivacy.statistics.incidence.release import (
+    COUNTING,
     MEAN,
+    VISITS,
     UserPopulation,
     check_askable,
     quantile_name,
@@ -34,6 +37,7 @@ from panprivacy.tables.decoders.intervals import noise_quantile
 from panprivacy.tables.planning.learning import StateRange
 from panprivacy.tables.planning.request import Request, Split, noise_variance
 
+_WHOLE = (Name("", "histogram"),)
 _TOO_MANY = "sums of so many shards do not fit in 64 bits: merge fewer, or ask for lower powers"
 
 
@@ -52,6 +56,7 @@ class IncidencePlan(Plan):
         request: epsilon and what it covers.
         split: how epsilon is spent.
         asked: the largest state that may be asked for, if windows learn the bound: that of each.
+        amount: the unit of amounts that are counted; None for whole deltas.
     """
 
     bound: int
@@ -64,13 +69,30 @@ class IncidencePlan(Plan):
     request: Request
     split: Split
     asked: int | None = None
+    amount: float | None = None
 
     proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_incidence")
     limits = 0.5, 0.25
     question = "how many users have a total of exactly t, for every t?"
-    unit = "users by how often they came"
     measure = "the users"
+
+    @property
+    def unit(self) -> str:
+        """The unit of answers."""
+        if self.amount is None:
+            return "users by how often they came"
+        return f"users by their total in {in_units(self.amount)}"
+
+    def unit_of(self, question: str) -> str:
+        """Return the unit of the answers to a question."""
+        return self.unit if question in COUNTING else self.population.unit_of(question)
+
+    @property
+    def population(self) -> UserPopulation:
+        """The users that are counted."""
+        counted = VISITS if self.amount is None else in_units(self.amount)
+        return UserPopulation(self.states, self.universe, self.cells, counted)
 
     @property
     def table(self) -> ModularCells:
@@ -148,7 +170,7 @@ class IncidencePlan(Plan):
     def reading(self, query: IncidenceQuery, epoch: int) -> NamedReading | HistogramReading:
         """Return the reading of a release: named counts where they are better, or the histogram."""
         asked, model = self.linear(query), self.model(epoch)
-        population = UserPopulation(self.states, self.universe, self.cells)
+        population = self.population
         epsilon = self.split.budget.release
         few = 0 < len(asked) ** 2 <= self.law.modulus and not query.needs_all
         if isinstance(model, StateModel) and few and self.can_name(epoch):
@@ -187,17 +209,14 @@ class IncidencePlan(Plan):
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """Return the names of the queries; a complete histogram has one for each state."""
-        return self._named(query) or (Name("", "histogram"),)
+        linear = (one.name for one in self.linear(query))
+        named = (*linear, *map(quantile_name, query.quantile), *[MEAN] * query.mean)
+        return named or _WHOLE
 
     def answered(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """Return the queries, or each state of a complete histogram."""
-        asked = self._named(query)
-        return asked or UserPopulation(self.states, self.universe, self.cells).names()
-
-    def _named(self, query: IncidenceQuery) -> tuple[Name, ...]:
-        """Return the names of everything that is asked by name."""
-        linear = (one.name for one in self.linear(query))
-        return (*linear, *map(quantile_name, query.quantile), *[MEAN] * query.mean)
+        asked = self.names(query)
+        return self.population.names() if asked == _WHOLE else asked
 
     @property
     def largest(self) -> float:
@@ -273,11 +292,10 @@ class IncidenceAggregation(Aggregation):
             if isinstance(several, NamedReading) and not several.fits():
                 raise PlanError(_TOO_MANY)
             return several
-        read = plan.states, plan.universe, plan.cells
         epsilon = plan.split.budget.release
         shared = SharedModels(model, tables)
         asked = plan.linear(query), epsilon, query.quantile, query.mean
-        return HistogramReading(UserPopulation(*read), shared, *asked)
+        return HistogramReading(plan.population, shared, *asked)
 
     def of_cells(
         self, query: IncidenceQuery, epoch: int, tables: int

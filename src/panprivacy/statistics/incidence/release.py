@@ -24,6 +24,9 @@ _CLEAR = 0.9999
 """Of one in ten thousand times it is not so."""
 
 
+VISITS = "visits"
+
+
 @dataclass(frozen=True, slots=True)
 class UserPopulation:
     """The users of an incidence count.
@@ -32,11 +35,19 @@ class UserPopulation:
         states: that they can be in.
         universe: how many there could be; None if nobody knows.
         cells: number of counters.
+        counted: the unit of what they do, such as "visits".
     """
 
     states: States
     universe: int | None
     cells: int
+    counted: str = VISITS
+
+    def unit_of(self, question: str) -> str:
+        """Return the unit of an answer about what users did."""
+        if question != MEAN.question:
+            return self.counted
+        return "events per user" if self.counted == VISITS else f"mean, in {self.counted}"
 
     def readable(self, most: int | None = None) -> list[int]:
         """The states whose users leave a trace, in order; of many those nearest to 0."""
@@ -368,7 +379,7 @@ class IncidenceRelease(Named[Release]):
         **arguments: float,
     ) -> Release:
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
-        unit = "users" if question in _COUNTING else _UNITS.get(question, "visits")
+        unit = "users" if question in COUNTING else self.population.unit_of(question)
         numbers = value, low, high, self.confidence, self.epsilon
         note = note_on(low, high, caveat=self.population.states.caveat(question), value=value)
         return Release(*numbers, self.counts, name, unit, note, *measured)
@@ -384,8 +395,7 @@ class IncidenceRelease(Named[Release]):
 
 
 _HALVINGS = 40
-_UNITS = {"mean": "events per user"}
-_COUNTING = {"exactly", "at_least", "between", "distinct"}
+COUNTING = {"exactly", "at_least", "between", "distinct"}
 """Questions whose answers are numbers of users; others are sums of what users did."""
 
 

@@ -15,7 +15,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users
 from panprivacy.ground.validation import MOST_BYTES, expected_range
 from panprivacy.privacy.guarantee import Budget
-from panprivacy.statistics.common_sizes import CounterMemory, PerhapsUniverse
+from panprivacy.statistics.common_sizes import AmountUnit, CounterMemory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import EntryReading, IncidencePlan
 from panprivacy.statistics.incidence.strain import SharedSpectrum
 from panprivacy.statistics.records import (
@@ -95,6 +95,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     law: Annotated[
         Law | None, custom_field(_law, "LAW", "the noise of the counters; the best one unless told")
     ] = None
+    unit: AmountUnit = None
 
     def plan(self, request: Request) -> IncidencePlan:
         """A counter for each user, of a universe or a sample of it, or hashed ones."""
@@ -125,9 +126,14 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         return None if self.expected is None else expected_range(self.expected)[1]
 
     @property
+    def _depth(self) -> int | None:
+        """How far below 0 sums may be, if that is said; amounts are not, unless they are signed."""
+        return 0 if self.below is None and self.unit and not self.signed else self.below
+
+    @property
     def _states(self) -> int:
         """How many states there are."""
-        below = self.highest if self.signed else self.below or 0
+        below = self.highest if self.signed else self._depth or 0
         return below + 1 + self.highest
 
     def _check(self) -> None:
@@ -178,7 +184,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             raise PlanError(message)
         users = self.universe, cells, self.most_users
         asked = self.bound[0] if isinstance(self.bound, LearnedBound) else None
-        return IncidencePlan(bound, self.signed, self.below, *users, law, request, split, asked)
+        states_told = bound, self.signed, self._depth
+        return IncidencePlan(*states_told, *users, law, request, split, asked, self.unit)
 
     def _counters(self, modulus: int) -> int:
         """One for each user, as far as memory reaches; hashed ones for those that are expected."""

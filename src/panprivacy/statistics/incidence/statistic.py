@@ -79,5 +79,6 @@ class Incidence(Statistic[IncidencePlan, IncidenceRelease]):
             signed: bool = False,
             below: Whole | None = None,
             law: Law | str | None = None,
+            unit: float | str | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -20,7 +20,7 @@ from panprivacy.statistics.state import State
 from panprivacy.statistics.table.memory import Batch, TableMemory
 from panprivacy.statistics.table.releasing import TableReleasing
 from panprivacy.tables.cells.protocol import Table
-from panprivacy.tables.ids import Labels, SharedColumn, WholeNumbers
+from panprivacy.tables.ids import AmountColumn, Labels, SharedColumn, WholeNumbers
 
 
 class SketchMemory(TableMemory[OverlapPlan]):
@@ -31,7 +31,7 @@ class SketchMemory(TableMemory[OverlapPlan]):
     def prepare(
         self,
         users: Labels | SharedColumn,
-        deltas: WholeNumbers | SharedColumn | None = None,
+        deltas: WholeNumbers | AmountColumn | SharedColumn | None = None,
         sides: Labels | SharedColumn | str | None = None,
     ) -> Batch:
         """Check one batch; see `TableMemory.prepare`.

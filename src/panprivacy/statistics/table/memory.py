@@ -15,6 +15,7 @@ from panprivacy.privacy.coins import Coins
 from panprivacy.privacy.guarantee import Account, Ledger
 from panprivacy.privacy.noise import wipe
 from panprivacy.statistics.abilities import searched_law
+from panprivacy.statistics.amounts import unit_of, whole_units
 from panprivacy.statistics.deltas import concatenated_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.internals import Memory
@@ -24,7 +25,15 @@ from panprivacy.statistics.slicing import address_of, table_of
 from panprivacy.statistics.state import State
 from panprivacy.tables.addressing import Addressing, CellBatch
 from panprivacy.tables.cells.protocol import Deltas, Table
-from panprivacy.tables.ids import Ids, Labels, SharedColumn, WholeNumbers, read_deltas, read_ids
+from panprivacy.tables.ids import (
+    AmountColumn,
+    Ids,
+    Labels,
+    SharedColumn,
+    WholeNumbers,
+    read_deltas,
+    read_ids,
+)
 from panprivacy.tables.slices import Slice
 
 P = TypeVar("P", bound=Plan)
@@ -114,7 +123,7 @@ class TableMemory(Memory, Generic[P]):
     def prepare(
         self,
         users: Labels | SharedColumn,
-        deltas: WholeNumbers | SharedColumn | None = None,
+        deltas: WholeNumbers | AmountColumn | SharedColumn | None = None,
         sides: Labels | SharedColumn | str | None = None,  # noqa: ARG002 - for two streams
     ) -> Batch:
         """Check one batch of events without counting it, so that several statistics can take it.
@@ -132,10 +141,24 @@ class TableMemory(Memory, Generic[P]):
         """
         ids = read_ids(users)
         self.addressing.check(ids)
-        checked = None if deltas is None else read_deltas(deltas, sum(map(len, ids)))
-        if checked is not None:
-            self.first_plan.check_deltas(checked)
-        return Batch(self.plan, ids, checked)
+        return Batch(self.plan, ids, self._read_deltas(deltas, sum(map(len, ids))))
+
+    def _read_deltas(self, deltas: Any, rows: int) -> Deltas | None:
+        """Return the delta of each row, of amounts where the plan has a unit; None for 1 each."""
+        plan = self.first_plan
+        unit = unit_of(plan)
+        if unit is not None and rows:
+            if deltas is None:
+                message = f"{self.name} with unit= counts amounts: give one for each id"
+                raise InputError(message)
+            signed = getattr(self.sizes, "signed", False)
+            bound = plan.bound  # type: ignore[attr-defined] # whatever has a unit has one
+            return whole_units(deltas, rows, unit, bound, signed=signed, coins=self.coins)
+        if deltas is None:
+            return None
+        checked = read_deltas(deltas, rows)
+        plan.check_deltas(checked)
+        return checked
 
     def apply(self, *batches: Batch) -> None:
         """Count in one pass what this statistic has checked, or one of the same plan.

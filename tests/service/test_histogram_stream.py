@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from panprivacy.errors import InputError
 from panprivacy.intake.sources import BodyReader
+from panprivacy.service.config.loading import load
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.config.values import ConfigError
 from panprivacy.service.stream import Stream
 
 from .doubles import HOUR
 
+PAGE = Path(__file__).parents[2] / "docs/histogram.md"
 STAT = {"name": "histogram", "low": 0.5, "high": 8, "bins": 3}
 MEDIAN = {**STAT, "edges": None, "quantile": [0.5, 0.9], "mean": True, "per_user": 5}
 
@@ -70,6 +74,14 @@ def test_percentiles_are_stored(made, store, clock):
     assert found["quantile", "share=0.5"].high <= 3.0
     assert found["quantile", "share=0.9"].low >= 5.5
     assert "a user of up to 5 events loses" in stream.described()["guarantee"]
+
+
+def test_the_configuration_of_the_page_is_read(tmp_path):
+    (block,) = re.findall("```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    path = tmp_path / "panprivacy.toml"
+    path.write_text(block)
+    (stat,) = load(path).streams["requests"].stat
+    assert list(map(float, stat["quantile"])) == [0.5, 0.95, 0.99]
 
 
 def test_a_row_that_is_no_number_is_refused_and_nothing_is_counted(made):

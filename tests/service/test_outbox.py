@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import itertools
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -52,7 +53,7 @@ def folder():
 def make(store):
     """Makes an outbox; what it settled is in its list `settled`."""
 
-    def made(*, durable=False, folder=None, room=20):
+    def made(*, durable=False, folder=None, room=20, now=lambda: ENDS):
         told = []
         place = PendingSlot("visits", COUNTING, 0.95, 0 if folder is None else room)
         outbox = Outbox(
@@ -61,7 +62,7 @@ def make(store):
                 Payment("visits", store, COUNTING.guarantee),
                 place,
                 folder,
-                lambda: ENDS,
+                now,
                 told.append,
             ),
             durable=durable,
@@ -90,6 +91,19 @@ def test_answers_leave_once_and_in_order_with_their_lines(make, store):
     assert numbers(store) == ([1, 2], [0, 1, 2])
     assert {row.released for row in store.answers()} == {ENDS}, "when it left"
     assert outbox.settled == [True, True]
+
+
+def test_all_answers_of_a_release_have_one_moment(make, store):
+    clock = itertools.count()
+    outbox = make(now=lambda: ENDS + timedelta(microseconds=next(clock)))
+    for number in (1, 2):
+        outbox.put(release(number))
+    outbox.send()
+    rows = store.answers()
+    moments = {number: {row.released for row in rows if row.number == number} for number in (1, 2)}
+    assert len(rows) > 2
+    assert [len(one) for one in moments.values()] == [1, 1]
+    assert moments[1] != moments[2]
 
 
 @pytest.mark.parametrize("place", ["before settle", "after settle"])

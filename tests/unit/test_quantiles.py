@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from panprivacy.statistics.quantiles import MOST_QUANTILES, read_shares
         ([0, 1], (0.0, 1.0)),
         (np.array([0.25]), (0.25,)),
         (["0.5", 0.5], (0.5,)),
+        ([Decimal("0.5"), Decimal("0.95")], (0.5, 0.95)),  # as a configuration has them
     ],
 )
 def test_a_share_or_several_are_read(given, shares):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from panprivacy.errors import PlanError
 
@@ -25,7 +26,7 @@ def read_shares(name: str, given: object) -> tuple[float, ...]:
         parts = [given]
     found = []
     for part in parts:
-        if isinstance(part, bool) or not isinstance(part, str | numbers.Real):
+        if isinstance(part, bool) or not isinstance(part, str | numbers.Real | Decimal):
             raise PlanError(message)
         try:
             found.append(float(part))

@@ -141,7 +141,8 @@ class Outbox:
 
     def _published(self, one: Pending) -> bool:
         """Publish one release; return False if it is lost."""
-        rows = [replace(row, released=self._now()) for row in one.rows]
+        now = self._now()  # one moment: by it readers tell which rows are of one release
+        rows = [replace(row, released=now) for row in one.rows]
         if one.sealed is not None and self._contributions is not None:
             if not self._payment.settle(one.lines, ()):
                 return False
@@ -149,10 +150,10 @@ class Outbox:
             if self._store.has_answers(line.stream, line.start, line.number):
                 return True
             self._contributions.write(line.start, one.sealed)
-        tables = [replace(table, released=self._now()) for table in one.tables]
+        tables = [replace(table, released=now) for table in one.tables]
         paid = settled(self._payment, one.lines, rows, tables)
         if self._kept_for is not None:
-            self._store.discard_sketches(one.line.stream, self._now() - self._kept_for)
+            self._store.discard_sketches(one.line.stream, now - self._kept_for)
         return paid
 
 

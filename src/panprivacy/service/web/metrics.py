@@ -17,9 +17,17 @@ from prometheus_client.registry import Collector
 from panprivacy.errors import PanPrivacyError
 from panprivacy.privacy.guarantee import float_above
 from panprivacy.service.engine import Engine
+from panprivacy.service.outgoing.histograms import (
+    QUESTION,
+    PublishedBins,
+    is_bin,
+    published_bins,
+)
 from panprivacy.service.outgoing.records import Published, StoreError
 from panprivacy.service.outgoing.returns import ReturnRates, series_of
 from panprivacy.service.served import Served
+from panprivacy.service.web import protobuf
+from panprivacy.service.web.exponential import LABELS, Buckets, HistogramFamily
 
 _QUESTION = ["stream", "statistic", "question", "arguments", "group"]
 
@@ -28,6 +36,10 @@ FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
     "application/openmetrics-text": (
         generate_openmetrics,
         "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    ),
+    protobuf.MEDIA_TYPE: (
+        protobuf.generate,
+        f"{protobuf.MEDIA_TYPE}; proto=io.prometheus.client.MetricFamily; encoding=delimited",
     ),
 }
 """Writer of each media type, and its full name; the first is the default."""
@@ -54,12 +66,14 @@ class _Metrics(Collector):
     def __init__(self, engine: Engine, troubles: Iterable[str], rates: ReturnRates | None) -> None:
         self._engine, self._troubles, self._rates = engine, troubles, rates
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[GaugeMetricFamily | HistogramFamily]:
         try:
             latest = self._engine.store.latest()
         except StoreError:
             latest = []
-        yield from _of_releases(latest)
+        histograms = published_bins(latest)
+        yield from _of_releases([row for row in latest if not is_bin(row)], histograms)
+        yield from _of_histograms(histograms)
         if self._rates is not None:
             yield from _of_tables(self._engine.streams, self._rates)
         ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
@@ -81,8 +95,10 @@ class _Metrics(Collector):
             yield written
 
 
-def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
-    """Yield the newest answers; lost ones leave a gap."""
+def _of_releases(
+    latest: list[Published], histograms: list[PublishedBins]
+) -> Iterator[GaugeMetricFamily]:
+    """Yield the newest answers; lost ones leave a gap. Of a histogram, yield when it was made."""
     value = _gauge("release_value", "the newest answer", _QUESTION)
     low = _gauge("release_low", "lower end of its interval", _QUESTION)
     high = _gauge("release_high", "upper end of its interval", _QUESTION)
@@ -96,7 +112,20 @@ def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
         low.add_metric(labels, answer.low)
         high.add_metric(labels, answer.high)
         when.add_metric(labels, answer.released.timestamp())
+    for bins in histograms:
+        labels = [bins.stream, bins.statistic, QUESTION, "", bins.group or ""]
+        when.add_metric(labels, bins.released.timestamp())
     yield from (value, low, high, when)
+
+
+def _of_histograms(found: list[PublishedBins]) -> Iterator[GaugeMetricFamily | HistogramFamily]:
+    """Yield histograms, and how far the count of a bin may be off."""
+    margin = _gauge("values_margin", "how far the count of a bin may be off", LABELS)
+    histograms = [Buckets.of(bins) for bins in found]
+    for bins, one in zip(found, histograms, strict=True):
+        margin.add_metric(list(one.labels.values()), bins.margin)
+    says = "events by their value, in the newest histogram"
+    yield from (HistogramFamily("panprivacy_values", says, histograms), margin)
 
 
 def _of_tables(streams: Mapping[str, Served], rates: ReturnRates) -> list[GaugeMetricFamily]:

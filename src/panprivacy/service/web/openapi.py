@@ -10,6 +10,7 @@ from panprivacy._version import VERSION
 from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.outgoing.exports import WRITERS
 from panprivacy.service.outgoing.records import FIELDS, MOMENT, NULLABLE
+from panprivacy.service.web.protobuf import MEDIA_TYPE
 
 _Object = dict[str, Any]
 
@@ -291,10 +292,11 @@ _STREAMS = _operation(
     {"200": _answer("The streams.", {"type": "array", "items": _PROMISED})},
     *(400, 401, 403, 429, 500, 503),
 )
+_TEXTS = _answer("Metrics.", _TEXT, "text/plain", "application/openmetrics-text")
 _METRICS = _operation(
     "metrics",
     "The newest numbers and the health of the service, for Prometheus.",
-    {"200": _answer("Metrics.", _TEXT, "text/plain", "application/openmetrics-text")},
+    {"200": {**_TEXTS, "content": {**_TEXTS["content"], MEDIA_TYPE: {"schema": _BYTES}}}},
     *(400, 401, 403, 429, 500, 503),
 )
 _HEALTH = _operation(

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> import panprivacy as pp
 >>> def shard(users):
-...     count = pp.CroppedSum(tau=5, universe=30_000, epsilon=1)
+...     count = pp.CroppedSum(tau=5, universe=30_000, epsilon=2)
 ...     count.update(users)
 ...     return count.contribute()
 >>> parts = [shard(np.arange(0, 9_000)), shard(np.arange(9_000, 20_000))]

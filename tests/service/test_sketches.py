@@ -131,6 +131,30 @@ def test_tables_of_windows_restarts_and_streams_of_a_store_are_compared(store, c
     assert pp.overlap(first, bought).jaccard().value == pytest.approx(1, abs=0.2)
 
 
+@pytest.mark.parametrize("stat", [{"name": "overlap", "expected": 1_000},
+                                  {"name": "distinct", "expected": 1_000}])  # fmt: skip
+def test_a_window_that_was_published_before_a_crash_and_a_clock_set_back_takes_no_rows(
+    store, clock, stat
+):
+    """They are counted in the next window: this one has no release left for them."""
+    stream = begun(store, clock, stat=(stat,), epsilon=Fraction(12))
+    stream.take([pa.record_batch({"user": pa.array(range(900), pa.int64())})])
+    saved = stream.state()
+    clock.now += HOUR
+    stream.advance()
+    clock.now -= HOUR / 2
+    restarted = begun(store, clock, stat=(stat,), epsilon=Fraction(12))
+    restarted.resume(saved, released=restarted.states.released_in(saved), announced=0)
+    restarted.begin()
+    restarted.take([pa.record_batch({"user": pa.array(range(800), pa.int64())})])
+    clock.now += 3 * HOUR / 2
+    restarted.advance()
+    first, second = store.answers()
+    assert (second.start, second.complete) == (first.end, False)
+    assert second.value == pytest.approx(800, abs=400)
+    assert [line.number for line in store.ledger()] == [0, 1, 0, 1]
+
+
 def test_a_key_of_the_configuration_is_that_of_other_stores_too(store, clock):
     count(begun(store, clock, key="drawn once, public"), clock, [1])
     (found,) = sketches(store)

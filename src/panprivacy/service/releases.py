@@ -223,12 +223,19 @@ class Releases:
                 self._lost.tell(str(error))
 
     def _look_at_the_clock(self) -> None:
-        """Stay in the current window; it is incomplete if the clock is before its start."""
+        """Stay in the current window; it is incomplete if the clock is before its start.
+
+        A window that was restored after its last release is over, also where the clock was set back
+        since: what comes now is counted in the next one, as it could not be released any more.
+        """
         began, now = self.windowed.began, self._now()
+        if self._is_over:
+            began = self.windowed.ends
         self._earliest = began.timestamp()
         if began > now:
             self.completeness.spoil(began)
-            behind, ends = round((began - now).total_seconds()), self.windowed.ends
+            behind = round((began - now).total_seconds())
+            ends = datetime.fromtimestamp(self.windowed.grid.around(began.timestamp())[1], UTC)
             JOURNAL.warning(Event.clock_back, stream=self._name, seconds=behind, window_end=ends)
 
     def _next_answers(self, counting: Counting) -> Answers | None:
@@ -283,7 +290,7 @@ class Releases:
     def _is_answered(self) -> bool:
         """Return whether the window ended and was answered before this process counted."""
         began, ends = self.windowed.began, self.windowed.ends
-        if not self._was_counted_before or ends > self._counts_since:
+        if not self._is_over and (not self._was_counted_before or ends > self._counts_since):
             return False
         if self._contributions is not None and self._contributions.of(began).exists():
             return True  # its line in the store may be missing
@@ -304,6 +311,11 @@ class Releases:
     def _shows_unpaid(self, counting: Counting) -> bool:
         """Return whether the next window would learn from an answer paid by another process."""
         return bool(counting.internals.windows.expects) and not self._is_free(counting)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether all releases of the current window were made before it was restored."""
+        return self.left() <= 0 and not self.windowed.current.internals.windows.lasting
 
     @property
     def _was_counted_before(self) -> bool:

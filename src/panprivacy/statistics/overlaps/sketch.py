@@ -264,6 +264,11 @@ class Sketch(Framed):
         return float(Fraction(self.front.absent)), float(Fraction(self.front.present))
 
     @property
+    def packed(self) -> NDArray[np.uint8]:
+        """Its bits, cell `c` in bit `c % 8` of byte `c // 8`; of shards, those of each in turn."""
+        return np.frombuffer(self.table, np.uint8)
+
+    @property
     def shards(self) -> tuple[SketchShard, ...]:
         """The shards; none of a sketch of one table."""
         return () if self.front.shards is msgspec.UNSET else self.front.shards
@@ -277,12 +282,11 @@ class Sketch(Framed):
     def tables(self) -> list[ShardTable]:
         """The table of each shard, in the order of their names; one where there are none."""
         levels, found, start = self.front.levels, [], 0
-        packed = np.frombuffer(self.table, np.uint8)
         parts = [(one.cells_per_level, one.universe) for one in self.shards]
         for cells, universe in parts or [(self.front.cells_per_level, self.front.universe)]:
             layout = CellLayout(cells, levels, universe)
             end = start + -(-layout.cells // 8)
-            found.append(ShardTable(layout, packed[start:end]))
+            found.append(ShardTable(layout, self.packed[start:end]))
             start = end
         return found
 

@@ -64,7 +64,7 @@ class SketchMemory(TableMemory[OverlapPlan]):
     def _check_open(self, state: State) -> None:
         if state.releases >= self.plan.request.releases:
             message = (
-                "its table was published: make a new one for the next window, or plan for more "
+                "its table was published: count in a new one, of the next window, or plan for more "
                 "tables with releases="
             )
             raise PanPrivacyError(message)

@@ -52,6 +52,14 @@ def test_a_look_and_all_tables_lose_what_is_claimed():
     assert loss.epsilon > 2 * (1 - ATTAINED)
 
 
+def test_a_look_at_one_of_two_windows_loses_what_its_sketch_says():
+    rows, nobody = [[0], [0], RELEASE], [[], [], RELEASE]
+    said = sketch(None, releases=2).release().sketch.guarantee.epsilon
+    loss = lost([*rows, *nobody], 2 * nobody, releases=2)
+    assert loss.within(said)
+    assert loss.epsilon > float(said) * (1 - ATTAINED)
+
+
 def test_the_table_alone_loses_what_an_unseen_window_is_said_to():
     made = sketch(None)
     law = made.plan.law

@@ -57,6 +57,17 @@ def test_of_sketches_without_a_window_the_dearest_are_taken_for_one_state(one):
     assert SketchPrice.of(several).loss == looks + unseen
 
 
+@pytest.mark.parametrize("covers", ["seizure", "publication"])
+@pytest.mark.parametrize("number", [2, 5])
+def test_all_windows_of_one_object_lose_its_epsilon_and_one_of_them_less(covers, number):
+    windows = pp.OverlapSketch(epsilon=10, expected=10_000, releases=number, covers=covers)
+    tables = [windows.release().sketch for _ in range(number)]
+    assert SketchPrice.of(tables).loss.epsilon == windows.guarantee.epsilon == 10
+    one = SketchPrice.of(tables[:1]).loss.epsilon
+    assert 10 / number <= one < 10 - (number - 1)
+    assert one + (number - 1) * tables[0].guarantee.unseen == 10
+
+
 def test_a_window_whose_state_nobody_sees_is_said(one):
     told = {"epsilon": 1, "expected": 10_000, "key": b"x" * 16, "covers": "publication"}
     other = pp.OverlapSketch(**told).release().sketch

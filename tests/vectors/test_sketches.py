@@ -1,4 +1,4 @@
-"""Sketches are read as docs/sketch-format.md says, with nothing of the package."""
+"""Sketches are read as docs/sketch-format.md says; a reader of that page alone is in this file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import struct
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.cluster.routing import Router
+from panprivacy.tables.addressing import Sampled
+from panprivacy.tables.ids import read_ids
 
 FOLDER = Path(__file__).parent / "sketches"
 ANSWERS = json.loads((FOLDER / "answers.json").read_text())
@@ -27,9 +31,13 @@ def read(data):
     (length,) = struct.unpack("<I", data[8:12])
     text, table = json.loads(body[12 : 12 + length]), body[12 + length :]
     assert text["format"] == 1
-    cells = text["levels"] * text["cells_per_level"]
-    assert len(table) == (cells + 7) // 8
-    return text, [table[cell // 8] >> cell % 8 & 1 for cell in range(cells)]
+    bits = []
+    for shard in text.get("shards", [text]):
+        cells = text["levels"] * shard["cells_per_level"]
+        own, table = table[: (cells + 7) // 8], table[(cells + 7) // 8 :]
+        bits += [own[cell // 8] >> cell % 8 & 1 for cell in range(cells)]
+    assert not table
+    return text, bits
 
 
 def fold(a, b):
@@ -41,7 +49,7 @@ def hash_word(word, k0, k1):
 
 
 def hash_of(user, key):
-    k0, k1 = (int.from_bytes(half, "little") for half in (key[:8], key[8:]))
+    k0, k1 = words(key)
     digits = user.removeprefix("-")
     number = int(user) if digits.isascii() and digits.isdigit() else None
     if number is not None and str(number) == user and -(2**63) <= number < WORD:
@@ -57,6 +65,44 @@ def cell_of(user, key, levels, cells_per_level):
     hashed = hash_of(user, key)
     zeros = (hashed & -hashed).bit_length() - 1 if hashed else 64
     return min(zeros, levels - 1) * cells_per_level + (hashed * cells_per_level >> 64)
+
+
+def words(key):
+    return [int.from_bytes(half, "little") for half in (key[:8], key[8:])]
+
+
+def image_of(user, universe, key):
+    """The place of a user of a universe in the permutation of all of them."""
+    k0, k1 = words(key)
+    both = max(8, (universe - 1).bit_length())
+    low = both // 2
+    high = both - low
+
+    def rounded(x, i):
+        c0, c1 = i * 0x9E3779B97F4A7C15 % WORD, i * 0xD1B54A32D192ED03 % WORD
+        return fold(x ^ k0 ^ c0, (k1 ^ c1) | 1)
+
+    while True:
+        left, right = user >> low, user % 2**low
+        for i in (0, 2, 4, 6):
+            left ^= rounded(right, i) % 2**high
+            right ^= rounded(left, i + 1) % 2**low
+        user = left * 2**low + right
+        if user < universe:
+            return user
+
+
+def shard_of(user, shards, routing):
+    """The shard of a hashed user of a cluster, and the number that the user is there."""
+    number = hash_of(user, routing)
+    return number * shards >> 64, number
+
+
+def dealt(user, shards, routing):
+    """The shard of a user of a universe, and the number that the user is there."""
+    rounds, place = divmod(user, shards)
+    turn = hash_word(rounds, *words(routing)) * shards >> 64
+    return (place + turn) % shards, rounds
 
 
 def empty(text, bits):
@@ -113,7 +159,72 @@ def test_users_of_a_window_are_ones_more_often(opened):
         assert sum(bits[cell] for cell in others) / len(others) < present / 2
 
 
+@pytest.mark.parametrize("one", ANSWERS["permutations"], ids=lambda one: str(one["universe"]))
+def test_users_of_a_universe_have_the_images_of_the_vector(one, opened):
+    key = bytes.fromhex(opened[0][0]["key"])
+    universe = one["universe"]
+    assert {user: image_of(int(user), universe, key) for user in one["image"]} == one["image"]
+    if universe < 1_000:
+        images = {image_of(user, universe, key) for user in range(universe)}
+        assert images == set(range(universe))
+
+
+def test_users_of_a_sample_have_the_cells_of_the_vector_and_are_read_off_it():
+    text, bits = read((FOLDER / "sample.sketch").read_bytes())
+    key, cells, told = bytes.fromhex(text["key"]), text["cells_per_level"], ANSWERS["sample"]
+    assert (text["universe"], cells) == (told["universe"], told["cells"])
+    found = {user: image_of(int(user), text["universe"], key) for user in told["users"]}
+    assert {user: cell if cell < cells else None for user, cell in found.items()} == told["users"]
+    came = {image_of(user, text["universe"], key) for user in range(3_000)}
+    assert 0.9 < share_of_ones(bits, came) <= 1
+    assert share_of_ones(bits, set(range(cells)) - came) < 0.1
+    users = text["universe"] * (1 - sum(empty(text, bits)) / cells)
+    sketch = pp.Sketch.read(FOLDER / "sample.sketch")
+    answer = (sketch | sketch).count()
+    assert answer.estimate == pytest.approx(users, rel=1e-9)
+    assert users == pytest.approx(3_000, abs=300)
+
+
+def share_of_ones(bits, cells):
+    within = [bits[cell] for cell in cells if cell < len(bits)]
+    return sum(within) / len(within)
+
+
+def test_users_of_a_cluster_are_ones_of_their_shards():
+    text, bits = read((FOLDER / "cluster.sketch").read_bytes())
+    key, routing = (bytes.fromhex(text[name]) for name in ("key", "routing"))
+    sizes = [one["cells_per_level"] for one in text["shards"]]
+    assert [one["name"] for one in text["shards"]] == ["0", "1", "2"]
+    assert sum(sizes) == text["cells_per_level"]
+    came = set()
+    for user in range(ANSWERS["cluster"]["truth"]):
+        shard, number = shard_of(str(user), 3, routing)
+        came.add(sum(sizes[:shard]) + cell_of(str(number), key, 1, sizes[shard]))
+    assert share_of_ones(bits, came) > 0.9
+    assert share_of_ones(bits, set(range(len(bits))) - came) < 0.1
+
+
+def test_users_are_routed_and_dealt_as_the_vector_says():
+    text, _ = read((FOLDER / "cluster.sketch").read_bytes())
+    routing = bytes.fromhex(text["routing"])
+    found = {user: shard_of(user, 3, routing)[0] for user in ANSWERS["routed"]}
+    assert found == ANSWERS["routed"]
+    found = {user: dealt(int(user), 3, routing)[0] for user in ANSWERS["dealt"]}
+    assert found == ANSWERS["dealt"]
+
+
+def test_what_the_page_says_is_what_the_package_does():
+    key, routing = bytes(range(16)), b"routing of 16 by"
+    for universe in (3, 300, 70_001):
+        users = np.arange(0, universe, max(universe // 50, 1))
+        (cells,) = Sampled(universe, universe - 1, key).slots(read_ids(users))
+        expected = [image_of(user, universe, key) for user in users.tolist()]
+        assert cells.tolist() == [one if one < universe - 1 else -1 for one in expected]
+    router = Router(5, routing, numbered=True)
+    assert router.shards_of(range(99)).tolist() == [dealt(u, 5, routing)[0] for u in range(99)]
+
+
 def test_the_package_writes_the_bytes_that_it_reads():
-    for day in "monday", "tuesday":
+    for day in "monday", "tuesday", "sample", "cluster":
         data = (FOLDER / f"{day}.sketch").read_bytes()
         assert pp.Sketch.read(data).to_bytes() == data

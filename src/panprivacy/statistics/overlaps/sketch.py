@@ -82,8 +82,8 @@ class PublishedPlan(Protocol):
         """The law of a bit, and of what is published of it."""
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The privacy guarantee of a window."""
+    def window_guarantee(self) -> Guarantee:
+        """The privacy guarantee of one window."""
 
 
 class SketchShard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,7 +172,7 @@ class Sketch(Framed):
         layout: CellLayout | None = None,
     ) -> Sketch:
         """Return the sketch of a published table; of a slice, with the layout of its cells."""
-        promise, law = plan.guarantee, plan.law
+        promise, law = plan.window_guarantee, plan.law
         layout = plan.layout if layout is None else layout
         front = SketchFront(
             format=FORMAT,

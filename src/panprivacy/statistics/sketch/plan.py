@@ -120,6 +120,13 @@ class OverlapPlan(CountPlan):
             return promise.on_condition(_PUBLISHED)
         return replace(guarantee_of(self), looks=False).on_condition(_PUBLISHED, _NOT_BOTH)
 
+    @property
+    def window_guarantee(self) -> Guarantee:
+        """The guarantee of one window: its table, and one look at its state before."""
+        budget = cast("PublicationBudget", self.split.budget)
+        window = budget.total(releases=1, intrusions=0)
+        return replace(self.guarantee, epsilon=window, unseen=budget.alone)
+
     def check_deltas(self, deltas: Deltas) -> None:
         """Nobody leaves."""
         refuse_deltas(deltas < 1, "delta must be at least 1: nobody leaves a table of who came")

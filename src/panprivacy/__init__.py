@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from panprivacy.papers import queries as queries
     from panprivacy.privacy.coins import Coins, SystemCoins
     from panprivacy.privacy.guarantee import Budget, Guarantee, Ledger, PrivacyLoss
+    from panprivacy.statistics.both.statistic import BothCount
     from panprivacy.statistics.checkpoint import Checkpoint
     from panprivacy.statistics.composites.grouped import Grouped
     from panprivacy.statistics.composites.moving import ChangeTriggered
@@ -72,6 +73,7 @@ __version__ = VERSION
 
 __all__ = [
     "Answers",
+    "BothCount",
     "Budget",
     "BudgetError",
     "ChangeTriggered",
@@ -145,6 +147,7 @@ _HOMES = {
     "statistics.histogram.statistic": ["Histogram"],
     "statistics.incidence.release": ["IncidenceRelease"],
     "statistics.incidence.statistic": ["Incidence"],
+    "statistics.both.statistic": ["BothCount"],
     "statistics.inner.statistic": ["InnerProduct"],
     "statistics.moment.statistic": ["FrequencyMoment"],
     "statistics.composites.moving": ["ChangeTriggered"],

@@ -14,6 +14,7 @@ from panprivacy.papers.published import PUBLISHED
 from panprivacy.statistics.arguments import request
 from panprivacy.statistics.cases import Trial
 from panprivacy.statistics.catalogue import KINDS, StatisticType
+from panprivacy.statistics.release import Answers, Release
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.tables.cells.parity import ParityCells
 
@@ -99,8 +100,13 @@ class Case:
         """The coin that a cell is born with."""
         if not self.counts_users or hasattr(self.plan.table, "scale"):
             return "discrete_laplace"
-        drawn = any(hasattr(self.plan.table, name) for name in ("law", "laws", "lattice"))
+        drawn = any(hasattr(self.plan.table, name) for name in ("law", "laws", "lattice", "pair"))
         return "categorical" if drawn else "bernoulli"
+
+    @property
+    def redraw(self) -> str:
+        """The coin that a cell is redrawn with; of a pair of bits, one bit is redrawn."""
+        return "bernoulli" if hasattr(self.plan.table, "pair") else self.noise
 
     @property
     def toggles(self) -> bool:
@@ -160,6 +166,16 @@ class Case:
         """A batch of so many events: ids, about a third of them twice, and deltas."""
         ids = self.ids(max(2 * count // 3, 1))
         return list(islice(cycle(ids), count)), list(islice(cycle(self.deltas), count))
+
+
+def answers_of(released) -> list[Release]:
+    """The answers of a release of one moment: several, where a statistic has names for them."""
+    return list(released.values()) if isinstance(released, Answers) else [released]
+
+
+def answer_of(plan, released) -> Release:
+    """The answer that a plan of one model is named after."""
+    return released[plan.name.question] if isinstance(released, Answers) else released
 
 
 LIFE = {"releases": 2, "intrusions": 1}

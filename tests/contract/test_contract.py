@@ -24,7 +24,7 @@ from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 from tests import refusals
 
-from .cases import LIFE, lead_through_life
+from .cases import LIFE, answer_of, answers_of, lead_through_life
 from .doubles import BreakableCoins, EntropyError, SpyCoins, reads_of_an_announcement
 
 
@@ -62,7 +62,8 @@ def test_a_batch_draws_one_coin_a_touched_cell_or_a_row_where_rows_are_few(bits_
     touched = len(set(slots[slots >= 0].tolist()))
     cells = statistic.internals.memory.cells
     few = isinstance(cells, RedrawnBits) and len(users) * SPARSE <= cells.cells
-    assert spy.calls == [(bits_case.noise, len(users) if few else touched)]
+    drawn = [call for call in spy.calls if call[1]]  # of two streams, one may have no events
+    assert drawn == [(bits_case.redraw, len(users) if few else touched)]
     assert 0 < touched < len(users)
 
 
@@ -158,7 +159,7 @@ def test_the_ledger_adds_up_to_epsilon(paid_case):
             == budget.state + statistic.internals.releasing.of_releases(made)
         )
         assert cost <= budget.release
-        assert answer.epsilon == float_above(budget.release)
+        assert {one.epsilon for one in answers_of(answer)} == {float_above(budget.release)}
     assert ledger.total == statistic.guarantee.epsilon == Fraction(7, 10)
     assert SPENT * ledger.total < ledger.spent <= ledger.total
     assert ledger.available == 0
@@ -252,7 +253,7 @@ def test_a_confidence_that_is_none_is_refused_before_anything_is_spent(case):
 def test_a_release_says_what_it_is(count_case):
     statistic = count_case.make()
     statistic.update(*count_case.rows(50))
-    answer = statistic.release(confidence=0.9)
+    answer = answer_of(statistic.plan, statistic.release(confidence=0.9))
     assert answer.low <= answer.value <= answer.high
     assert answer.confidence == 0.9
     assert all(type(count) is int for count in answer.counts)

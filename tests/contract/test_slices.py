@@ -17,6 +17,7 @@ from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.explain.description import describe
 from panprivacy.statistics.merging import Merger
+from panprivacy.tables.cells.pairs import PairedBits
 from panprivacy.tables.ids import read_ids
 from panprivacy.testing import SeededCoins
 from tests.statistical.checks import accepted, fits, rejected
@@ -69,6 +70,8 @@ def runs_of(plan):
 def cells_of(statistic):
     """What each cell holds: bits are packed."""
     cells, table = statistic.internals.memory.cells, statistic.internals.memory.now.table
+    if isinstance(cells, PairedBits):
+        return cells.ones(table)
     if table.dtype == np.uint8 and len(table) < cells.cells:
         return np.unpackbits(table, count=cells.cells, bitorder="little")
     return table
@@ -80,6 +83,9 @@ def whole_of(case, made):
     runs = runs_of(plan)
     tables = [np.split(cells_of(one), runs) for one in made]
     table = np.concatenate([run for several in zip(*tables, strict=True) for run in several])
+    if isinstance(plan.table, PairedBits):
+        halves = (np.packbits(table >> side & 1, bitorder="little") for side in (0, 1))
+        return np.concatenate(list(halves))
     packed = len(made[0].internals.memory.now.table) < made[0].internals.memory.cells.cells
     return np.packbits(table, bitorder="little") if packed else table
 

@@ -20,6 +20,7 @@ EXAMPLES = {
     "distinct": "distinct,expected=1000:1e6",
     "density": "density,universe=50_000",
     "overlap": "overlap,expected=100_000,share=0.3",
+    "both": "both,expected=100_000,left=shoes,right=checkout",
     "incidence": "incidence,bound=30,universe=50_000,exactly=0:3,at_least=10",
     "cropped-sum": "cropped-sum,tau=10,universe=50_000",
     "threshold": "threshold,threshold=20,universe=50_000",

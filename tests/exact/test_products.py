@@ -28,6 +28,7 @@ SLOW = {
     "histogram",
     "histogram-signed",
     "groups",
+    "both-release",
     "moving-answer",
     "multi-counter",
     "list-update",
@@ -37,6 +38,8 @@ SLOW = {
 
 
 LONG = {
+    "both",
+    "both-crash",
     "contributed-windows",
     "calibrated-distinct",
     "calibrated-total",

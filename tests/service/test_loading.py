@@ -320,8 +320,8 @@ BAD = [
     (stream("\n", "expected = 9\n"), 5, IN_STAT + "name is missing; it is needed, such as"),
     (stat("distnct"), 5, IN_STAT + "name: there is no statistic of that name: did you mean dis"),
     (stat("median"), 5, IN_STAT + "name: there is no statistic of that name: there are distinct, "
-     "density, overlap, incidence, cropped-sum, threshold, heavy-hitters, moment, "
-     "inner-product, running-count, running-distinct, running-cropped-sum, "
+     "density, overlap, both, incidence, cropped-sum, threshold, heavy-hitters, "
+     "moment, inner-product, running-count, running-distinct, running-cropped-sum, "
      "running-heavy-hitters and histogram"),
     (stream(stat="name = 5\n"), 5, IN_STAT + "name: there is no statistic of that name: there are"),
     (stream(stat='name = ["distinct"]\n'), 5, IN_STAT + "name: there is no statistic of that name"),

@@ -36,7 +36,8 @@ NOISE = (
     "devices/federated/count_nonzero.py", "devices/federated/distributions.py",
     "devices/federated/histogram.py", "privacy/guarantee", "papers/local", "papers/published",
     "papers/queries/linear.py", "statistics/plan.py", "statistics/running/distinct.py",
-    "statistics/running/stepwise/counted.py", "statistics/sketch/publication.py",
+    "statistics/both/laws.py", "statistics/running/stepwise/counted.py",
+    "statistics/sketch/publication.py",
     "audit/controls",
 )  # fmt: skip
 """What chooses noise for an epsilon, and proves what it costs."""

@@ -20,6 +20,7 @@ USELESS = {
     "distinct": {"memory": 1},
     "density": {"universe": 2},
     "overlap": {"universe": 2},
+    "both": {"expected": 3},
     "incidence": {"universe": 3, "bound": 3},
     "cropped-sum": {"universe": 3, "tau": 3, "bound": 3},
     "threshold": {"universe": 3, "threshold": 2, "bound": 3},

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from panprivacy.errors import PlanError
+from panprivacy.statistics.both.statistic import BothCount
 from panprivacy.statistics.cropped.statistic import CroppedSum
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.distinct.statistic import DistinctCount
@@ -32,6 +33,7 @@ KINDS: list[StatisticType] = [
     DistinctCount,
     Density,
     OverlapSketch,
+    BothCount,
     Incidence,
     CroppedSum,
     ThresholdCount,

@@ -25,7 +25,7 @@ _LEAST, _MOST = 10_000, 1_000_000_000
 _MOST_LETTERS = 64
 
 
-def _label(name: str, value: object) -> str:
+def stream_label(name: str, value: object) -> str:
     """Return the label of a stream in a column."""
     if isinstance(value, str) and 0 < len(value) <= _MOST_LETTERS:
         return value
@@ -40,11 +40,13 @@ class InnerSizes(Sizes, frozen=True, tag="inner-product"):
 
     bound: Bound
     left: Annotated[
-        str, custom_field(_label, "WORD", "what the column of sides calls one stream", "left")
+        str, custom_field(stream_label, "WORD", "what the column of sides calls one stream", "left")
     ] = "left"
     right: Annotated[
         str,
-        custom_field(_label, "WORD", "what the column of sides calls the other stream", "right"),
+        custom_field(
+            stream_label, "WORD", "what the column of sides calls the other stream", "right"
+        ),
     ] = "right"
     signed: Annotated[bool, flag("states may be below 0, down to minus the bound")] = False
     expected: Annotated[

@@ -10,7 +10,7 @@ streams meets twice half.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
+from panprivacy.statistics.abilities import Sided
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import concatenated_deltas
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.inner.cases import TRIALS, WALKS
 from panprivacy.statistics.inner.plan import InnerPlan
 from panprivacy.statistics.inner.sizes import InnerSizes
+from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
@@ -43,15 +45,19 @@ class Sides(NamedTuple):
         right: those of the other.
     """
 
-    plan: InnerPlan
+    plan: Plan
     left: Batch
     right: Batch
 
 
-class SidedMemory(TableMemory[InnerPlan]):
-    """The memory of an inner product: two tables, one for each stream."""
+class SidedMemory(TableMemory[Plan]):
+    """The memory of a statistic of two streams, `abilities.Sided`: two tables, one for each."""
 
     __slots__ = ()
+
+    @property
+    def _labels(self) -> tuple[str, str]:
+        return cast("Sided", self.plan).sides
 
     def prepare(  # type: ignore[override]
         self,
@@ -73,7 +79,7 @@ class SidedMemory(TableMemory[InnerPlan]):
         if sides is None or isinstance(sides, str):
             every = super().prepare(users, deltas)
             nobody = Batch(self.plan, [], None)
-            left = self._is_left(pa.chunked_array([[sides or self.plan.left]]))[0]
+            left = self._is_left(pa.chunked_array([[sides or self._labels[0]]]))[0]
             return Sides(self.plan, *((every, nobody) if left else (nobody, every)))
         ids = gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
@@ -110,7 +116,7 @@ class SidedMemory(TableMemory[InnerPlan]):
 
     def _is_left(self, column: pa.ChunkedArray) -> NDArray[np.bool_]:
         """Whether each event is of the left stream."""
-        labels = self.plan.left, self.plan.right
+        labels = self._labels
         wanted = f"the side must be {labels[0]} or {labels[1]}, as left= and right= say"
         try:
             texts = decoded(column).cast(pa.string())

@@ -86,7 +86,7 @@ class OverlapEstimator:
             confidence: probability that the interval covers the truth.
         """
         most = self.most(query)
-        reach = noise_quantile(confidence, 0.0)
+        reach = noise_quantile(confidence, self._output_share(query, measured))
         values = self._hypotheses(query, measured, reach)
         along = [(one.along(query.chosen), one.along(query.whole)) for one in self._shards]
         pieces = np.array_split(values, -(-len(values) * self._shards[0].size // _AT_ONCE))
@@ -129,6 +129,12 @@ class OverlapEstimator:
         """Return what levels say beyond estimates of unions alone, and the variance of the sum."""
         found = [one.score(one.unions, one.users, chosen) for one in self._shards]
         return math.fsum(one[0] for one in found), math.fsum(one[1] for one in found)
+
+    def _output_share(self, query: SetQuery, measured: Measured) -> float:
+        """Return the part of the variance that noise on counts causes, whose tails are heavier."""
+        chosen, _ = query.hypothesis(np.array(measured.estimate))
+        _, variance = self._score(chosen)
+        return math.fsum(one.output_variance(chosen) for one in self._shards) / variance
 
     def _hypotheses(self, query: SetQuery, measured: Measured, reach: float) -> Floats:
         """Return candidates, from 0 to the largest one."""

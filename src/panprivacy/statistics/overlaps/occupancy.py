@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from panprivacy.statistics.overlaps.pairs import PairNoise
 from panprivacy.statistics.overlaps.patterns import MOST_TABLES, CellLayout, Floats, Transform
 from panprivacy.tables.decoders.levels import level_shares
 
@@ -130,7 +131,7 @@ class OccupancyModel:
     """
 
     layout: CellLayout
-    noise: BitNoise
+    noise: BitNoise | PairNoise
 
     @property
     def tables(self) -> int:

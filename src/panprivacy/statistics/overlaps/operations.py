@@ -211,7 +211,7 @@ def _answer(
         high,
         level,
         0.0,
-        tuple(number for one in counted for number in one.counts.ravel().tolist()),
+        tuple(int(number) for one in counted for number in np.rint(one.counts).ravel()),
         name,
         unit,
         FULL

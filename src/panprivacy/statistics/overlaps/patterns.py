@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
+from panprivacy.statistics.overlaps.pairs import PairNoise
 
 Floats = NDArray[np.float64]
 PatternSet = NDArray[np.bool_]
@@ -178,15 +179,19 @@ class PatternCounts:
 
     Args:
         layout: of the tables.
-        counts: int64[levels, 2**k].
+        counts: int64[levels, 2**k]; float64 of counts with noise, of which each level adds up.
         absent: of each table, the probability that a cell without a user is a 1.
         present: that a cell with one user or more is a 1.
+        pair: the law of both bits of a cell, where those of two tables depend on each other.
+        noise_variance: of independent noise on each count, before a level was made to add up.
     """
 
     layout: CellLayout
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | Floats
     absent: tuple[float, ...]
     present: tuple[float, ...]
+    pair: PairNoise | None = None
+    noise_variance: float = 0.0
 
     @property
     def tables(self) -> int:
@@ -207,6 +212,8 @@ class PatternCounts:
             turned.reshape(self.layout.levels, -1),
             tuple(self.absent[number] for number in numbers),
             tuple(self.present[number] for number in numbers),
+            self.pair if len(numbers) == self.tables else None,
+            self.noise_variance * 2 ** len(dropped),
         )
 
 

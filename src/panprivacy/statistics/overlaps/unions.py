@@ -31,7 +31,8 @@ class UnionEstimates:
     """
 
     def __init__(self, observed: PatternCounts) -> None:
-        noise = BitNoise(observed.absent, observed.present)
+        noise = observed.pair or BitNoise(observed.absent, observed.present)
+        self._noise_variance = observed.noise_variance
         self.model = OccupancyModel(observed.layout, noise)
         self._shares = observed.counts / observed.layout.cells_per_level
         self._empty, self._squares = noise.debias(self._shares), noise.squares(self._shares)
@@ -64,9 +65,18 @@ class UnionEstimates:
         residuals = self._shares - model.noise.law(model.empty(unions))
         score = (weighing.influence * residuals).sum(axis=(-2, -1))
         variance = weighing.variance - model.fixed(users, chosen)
+        if self._noise_variance:
+            variance = variance + self._noise_variance * weighing.noise(model.layout)
         steps = np.ptp(weighing.influence, axis=-1).max(axis=-1)
         slack = steps / 2 / model.layout.cells_per_level
         return score, np.maximum(variance, _LEAST_VARIANCE), slack
+
+    def output_variance(self, chosen: Floats) -> float:
+        """Return the variance that noise on counts adds to a sum over patterns."""
+        if not self._noise_variance:
+            return 0.0
+        weighing = weigh(self.model, self.users, chosen)
+        return float(self._noise_variance * weighing.noise(self.model.layout))
 
     def bias(self) -> Floats:
         """Return the bias of the logarithm, to second order: of one level of hashed cells."""
@@ -84,7 +94,7 @@ class UnionEstimates:
         if layout.universe is not None:
             return _inner(layout.universe * (1 - self._empty[0]))
         if layout.levels == 1:
-            noise = np.sqrt(self._squares[0] / layout.cells)
+            noise = np.sqrt(np.maximum(self._squares[0], 0) / layout.cells)
             least = np.maximum(_LEAST_FULL * noise, math.exp(-10) / layout.cells)
             return _inner(-np.log(np.maximum(self._empty[0], least)) / model.rates[0])
         return _inner(_likeliest(model, self._empty))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from panprivacy.statistics.overlaps.occupancy import OccupancyModel
-from panprivacy.statistics.overlaps.patterns import Floats
+from panprivacy.statistics.overlaps.patterns import CellLayout, Floats
 
 MOST_JOINT = 6
 _LEAST_VARIANCE = 1e-30
@@ -33,6 +33,17 @@ class Weighing:
     influence: Floats
     variance: Floats
     along: Floats
+
+    def noise(self, layout: CellLayout) -> Floats:
+        """Return the variance that noise of variance 1 on each count of cells adds; float64[...].
+
+        Counts of a level are made to add up, so that only differences of influences matter.
+
+        Args:
+            layout: of the tables.
+        """
+        centred = self.influence - self.influence.mean(axis=-1, keepdims=True)
+        return np.asarray((centred**2).sum(axis=(-2, -1)) / layout.cells_per_level**2)
 
 
 def weigh(model: OccupancyModel, users: Floats, chosen: Floats) -> Weighing:

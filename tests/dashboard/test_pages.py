@@ -6,7 +6,8 @@ import pytest
 
 from panprivacy.service.dashboard.guard import COOKIE
 from panprivacy.service.dashboard.pages import Pages
-from tests.dashboard.rows import TOKENS
+from tests.dashboard.rows import TOKENS, published
+from tests.service.binned import bins
 
 
 @pytest.fixture
@@ -27,6 +28,15 @@ def test_the_overview_has_a_card_for_each_stream_with_its_newest_answers(made, p
     assert cards[0].all("chart")[0].options
     assert not cards[1].all("chart")[0].options
     assert "nothing was released yet" in cards[1].said
+
+
+def test_a_histogram_is_drawn_on_the_overview(made, page, board, store):
+    published(store, bins([1, 10, 100], [1, 2, 3, 4], hours=24 * 30))
+    board.follow()
+    made.overview()
+    options = page.root.all("chart")[0].options
+    assert options["xAxis"]["type"] == "log"
+    assert options["aria"]["label"]["description"].startswith("A density in 2 steps")
 
 
 def test_a_stream_has_its_question_as_a_sentence(made, page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
@@ -12,6 +13,7 @@ import pytest
 from panprivacy.service.dashboard import parts
 from panprivacy.service.dashboard.parts import gauges, newest_table, sentence, show, tiles, when
 from tests.dashboard.rows import ROW, START
+from tests.service.binned import bins
 
 GONE = dict.fromkeys(("value", "low", "high", "estimate", "standard_error", "bias"))
 LOST = replace(ROW, **GONE)
@@ -104,8 +106,7 @@ def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
     assert len(page.root.all("div", "gauge")) == 1
 
 
-def test_a_year_of_short_windows_is_said_to_protect_nobody(page, board):
-    look = board.looks["shop"]
+def test_a_year_of_short_windows_is_said_to_protect_nobody(page, look):
     whole = look.year.whole_loss
     long = replace(look.year, whole_loss=whole.times(Fraction(10) / whole.epsilon))
     gauges(SimpleNamespace(spent=look.spent, year=long, promise=look.promise))
@@ -125,3 +126,17 @@ def test_a_chart_is_drawn_anew(page):
     show(chart, {"a": 1})
     show(chart, {"b": 2})
     assert (chart.options, chart.updates) == ({"b": 2}, 2)
+
+
+def test_bins_are_neither_tiles_nor_rows(page, look):
+    rows = [*bins([0, 10], [1, 2, 3]), ROW]
+    tiles(rows, look, 8)
+    newest_table(rows, look)
+    assert len(page.root.all(style="tile")) == 1
+    assert "3 bins of histograms are drawn above; /v1/releases has them." in page.root.said
+    assert len(page.root.all("tr")) == 2
+
+
+def test_an_interval_without_ends_is_any_value(page, look):
+    tiles([replace(ROW, low=-math.inf, high=math.inf)], look, 8)
+    assert "any value, 95 %" in page.root.said

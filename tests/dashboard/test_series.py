@@ -9,6 +9,7 @@ import pytest
 
 from panprivacy.service.dashboard.series import SeriesName, by_group, histograms, thinned
 from tests.dashboard.rows import ROW, line, point
+from tests.service.binned import bins
 
 
 def test_a_thinned_line_hides_nothing_that_stuck_out():
@@ -61,3 +62,13 @@ def test_groups_stand_from_the_largest_to_what_is_lost():
 )  # fmt: skip
 def test_a_question_is_told_in_words(row, words):
     assert str(SeriesName.of(row)) == words
+
+
+def test_a_bin_is_called_by_its_ends_and_is_no_group():
+    rows = bins([1, 2.5], [1, 2, 3], group="north")
+    assert [str(SeriesName.of(row)) for row in rows] == [
+        *("times: -inf to 1", "times: 1 to 2.5", "times: 2.5 to inf")
+    ]
+    assert all(SeriesName.of(row).is_bin for row in rows)
+    assert not SeriesName.of(ROW).is_bin
+    assert by_group(rows) == {}

@@ -43,7 +43,9 @@ def fill(file, days, ends=None):
 
 
 def _rows(stream, users, coins):
-    """One event for each user, of a group that is drawn."""
+    """One event for each user, of a group that is drawn; values where those are counted."""
+    if stream.config.stat[0]["name"] == "histogram":
+        return pa.record_batch({"value": coins.lognormal(5, 1, len(users))})
     columns = {"user": users}
     if groups := stream.config.groups:
         drawn = np.minimum(coins.zipf(1.7, len(users)), len(groups)) - 1

@@ -64,6 +64,17 @@ groups = ['{HTML}', "help", "shop"]
 name = "distinct"
 expected = "100:1e5"
 
+[streams.times]
+epsilon = 1
+window = "1d"
+[[streams.times.stat]]
+name = "histogram"
+low = 1
+high = 60_000
+resolution = 0.05
+quantile = [0.5, 0.95, 0.99]
+counts = true
+
 [streams.calls]
 epsilon = 1
 window = "1m"
@@ -73,7 +84,7 @@ horizon = 100_000
 """
 PATHS = (
     "/",
-    *(f"/streams/{name}" for name in ("visits", "activity", "pages", "calls")),
+    *(f"/streams/{name}" for name in ("visits", "activity", "pages", "times", "calls")),
     "/streams/visits/explain",
 )
 
@@ -177,6 +188,24 @@ def test_what_was_released_is_on_the_pages(visitor, site):
     visitor.go("/streams/visits/explain")
     assert page.get_by_role("heading", name="What it can say about a person").is_visible()
     assert page.get_by_role("cell", name="26.8 % to 73.2 %").is_visible()
+
+
+def test_a_histogram_is_a_density_and_its_percentiles_are_lines(visitor):
+    visitor.go("/streams/times")
+    page = visitor.page
+    charts = page.locator(".chart svg").filter(visible=True)
+    assert charts.count() == 3  # over time, density and percentiles
+    density, lines = charts.nth(1), charts.nth(2)
+    steps = density.locator("path[stroke='#0072B2']").first.get_attribute("d")
+    assert steps.count("L") > 200  # a step has two lines
+    colours = "#0072B2", "#D55E00", "#009E73"
+    assert all(lines.locator(f"path[stroke='{one}']").count() >= 1 for one in colours)
+    assert lines.get_by_text("p99", exact=True).is_visible()
+    assert page.get_by_text("The band holds all counts together, 95 %.").is_visible()
+    density.hover(position={"x": 300, "y": 100})
+    page.locator(".chart div", has_text=re.compile(r"\d to \d")).last.wait_for()
+    lines.hover(position={"x": 300, "y": 100})
+    page.locator(".chart div", has_text=re.compile("p50: .*p95: .*p99: ")).last.wait_for()
 
 
 def test_a_name_with_html_in_it_is_a_text(visitor):

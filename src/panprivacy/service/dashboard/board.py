@@ -15,6 +15,8 @@ from panprivacy.service.dashboard.guard import Readers
 from panprivacy.service.dashboard.history import History
 from panprivacy.service.dashboard.promise import Spent, StreamPromise, Year
 from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.statistics.histogram.plan import HistogramPlan
+from panprivacy.statistics.histogram.release import UNITS
 
 _PAUSE: Final = 5.0
 """Seconds between two readings of the ledger, unless something was released."""
@@ -47,9 +49,11 @@ class Look:
         self.version = 0
         self._again = self._year_again = 0.0
 
-    def unit(self, statistic: str) -> str:
-        """Return the unit of the answers of a statistic, as currently planned."""
+    def unit(self, statistic: str, question: str) -> str:
+        """Return the unit of the answers to a question, as currently planned."""
         plan = self.promise.plans.get(statistic)
+        if isinstance(plan, HistogramPlan) and question in UNITS:
+            return UNITS[question]
         return plan.unit if plan else "users"
 
     def follow(self) -> None:

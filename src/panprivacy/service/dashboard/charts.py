@@ -7,10 +7,11 @@ from the release store or a configuration is never part of one, or a key.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from panprivacy.service.dashboard.densities import ValueDensity
 from panprivacy.service.dashboard.series import Bar, ChartPoint, ChartPoints, thinned
 from panprivacy.statistics.grid import time_zone
 
@@ -18,6 +19,8 @@ BLUE: Final = "#0072B2"
 """Colour of answers and their intervals, from the palette of Okabe and Ito, as all colours here."""
 VERMILION: Final = "#D55E00"
 """Colour of incomplete windows, and of spending beyond the plan."""
+COLOURS: Final = BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+"""Colours of lines side by side; there are no more lines in a chart."""
 _INK: Final = "#333"
 _FAINT: Final = "#6b7280"
 _GRID: Final = "#e5e7eb"
@@ -29,6 +32,8 @@ _ENDLESS: Final = 1e300
 _BELOW: Final = 0.2
 MOST_BARS: Final = 24
 _FEW_POINTS: Final = 60
+_SPREAD: Final = 20
+"""Ratio of numbers above which their axis is logarithmic."""
 
 _MOMENTS: Final = {
     "year": "{yyyy}",
@@ -66,6 +71,24 @@ _TELL_BAR: Final = f"""(shown) => {{
   const ends = `${{number(low)}} to ${{number(high)}}`;
   return [name.innerHTML, `<b>${{number(value)}}</b>`, ends].join("<br>");
 }}"""
+_TELL_STEP: Final = f"""(shown) => {{
+  {_NUMBER}
+  const one = shown.find((each) => each.seriesName === "answer");
+  if (!one) return "";
+  const [start, value, low, high, end] = one.data;
+  const ends = `${{+start.toPrecision(4)}} to ${{+end.toPrecision(4)}}`;
+  return [ends, `<b>${{number(value)}}</b>`, `${{number(low)}} to ${{number(high)}}`].join("<br>");
+}}"""
+_TELL_LINES: Final = f"""(shown) => {{
+  {_NUMBER}
+  const lines = shown.filter((each) => each.data.length > 2);
+  if (!lines.length) return "";
+  const when = new Date(lines[0].data[0]).toISOString().slice(0, 19).replace("T", " ");
+  const told = lines.map(({{seriesName, data: [, value, low, high]}}) => value === null
+    ? `${{seriesName}}: lost`
+    : `${{seriesName}}: <b>${{number(value)}}</b>, ${{number(low)}} to ${{number(high)}}`);
+  return [when, ...told].join("<br>");
+}}"""
 _SHORT: Final = """(x) => Math.abs(x) >= 1e6 ? `${+(x / 1e6).toPrecision(3)}M`
   : Math.abs(x) >= 1e4 ? `${+(x / 1e3).toPrecision(3)}k` : x.toLocaleString("en-US")"""
 _LABEL: Final = {"color": _FAINT, "fontSize": 12}
@@ -81,6 +104,7 @@ _WHISKER: Final = """(params, api) => {
 }"""
 
 Options = dict[str, Any]
+Ends = tuple[float | None, float | None]
 
 
 def over_time(points: ChartPoints, unit: str, zone: str) -> Options:
@@ -102,33 +126,98 @@ def over_time(points: ChartPoints, unit: str, zone: str) -> Options:
         **_base(f"A line of {len(points):,} answers over time, in {unit}, with their intervals."),
         "useUTC": True,  # the numbers contain the offset of the time zone
         "grid": {"left": 8, "right": 36, "top": 34, "bottom": 8, "containLabel": True},
-        "xAxis": {
-            "type": "time",
-            "splitNumber": 4,
-            "axisLabel": {**_LABEL, "hideOverlap": True, "formatter": _MOMENTS},
-        },
+        "xAxis": _time_axis(),
         "yAxis": _value_axis(unit) | _from(shown),
         "tooltip": {"trigger": "axis", "confine": True, ":formatter": _TELL_POINT},
         "series": [
-            *_band(moments, shown),
+            *_band(moments, _intervals(shown), BLUE, "band"),
             _line(data, few=few),
             _marks([row for row in data if not row[4]], few=few),
         ],
     }
 
 
-def _line(data: list[list[Any]], *, few: bool) -> dict[str, Any]:
+def percentiles(lines: Mapping[str, ChartPoints], zone: str) -> Options:
+    """Return lines side by side, each with the band of its intervals.
+
+    Args:
+        lines: answers in one unit, oldest first, by the name of each line; six at most.
+        zone: name of the time zone of the axis.
+    """
+    shown = {name: thinned(points) for name, points in lines.items()}
+    every = [one for points in shown.values() for one in points]
+    positive = [end for one in every for end in one[1:4] if 0 < end < _ENDLESS]
+    is_log = len(positive) == sum(abs(end) < _ENDLESS for one in every for end in one[1:4])
+    is_log &= max(positive, default=1.0) > _SPREAD * min(positive, default=1.0)
+    series = []
+    for colour, (name, points) in zip(COLOURS, shown.items(), strict=False):
+        moments = [_on_the_clock(one.at, zone) for one in points]
+        data = [
+            [at, *map(_number, (one.value, one.low, one.high))]
+            for at, one in zip(moments, points, strict=True)
+        ]
+        few = len(points) <= _FEW_POINTS
+        series += _band(moments, _intervals(points, every, is_log=is_log), colour, name)
+        series.append(_line(data, few=few, name=name, colour=colour))
+    return {
+        **_base(f"Lines of {', '.join(lines)} over time, with their intervals."),
+        "useUTC": True,  # the numbers contain the offset of the time zone
+        "grid": {"left": 8, "right": 36, "top": 54, "bottom": 8, "containLabel": True},
+        "legend": {"data": list(shown), "top": 0, "right": 8, "icon": "circle"},
+        "xAxis": _time_axis(),
+        "yAxis": _value_axis("value") | ({"type": "log"} if is_log else {"scale": True}),
+        "tooltip": {"trigger": "axis", "confine": True, ":formatter": _TELL_LINES},
+        "series": series,
+    }
+
+
+def density(found: ValueDensity) -> Options:
+    """Return the steps of a density, with the band of their intervals.
+
+    Args:
+        found: the density.
+    """
+    edges, value = found.edges.tolist(), found.value.tolist()
+    low, high = found.low.tolist(), found.high.tolist()
+    rows = [list(row) for row in zip(edges[:-1], value, low, high, edges[1:], strict=True)]
+    rows.append([edges[-1], *rows[-1][1:]])  # the last step has a width as well
+    band = _band([row[0] for row in rows], [(row[2], row[3]) for row in rows], BLUE, "band")
+    steps = [{**one, "step": "end"} for one in (*band, _line(rows, few=False))]
+    axis = {"type": "log" if found.is_log else "value", "min": edges[0], "max": edges[-1]}
+    return {
+        **_base(f"A density in {len(value):,} steps, in {found.unit}, with its band."),
+        "grid": {"left": 8, "right": 36, "top": 34, "bottom": 8, "containLabel": True},
+        "xAxis": {
+            **axis,
+            "name": "",
+            "axisLabel": {**_LABEL, "hideOverlap": True, ":formatter": _SHORT},
+            "splitLine": {"show": False},
+        },
+        "yAxis": {**_value_axis(found.unit), "axisLine": {"onZero": False}},
+        "tooltip": {"trigger": "axis", "confine": True, ":formatter": _TELL_STEP},
+        "series": steps,
+    }
+
+
+def _time_axis() -> dict[str, Any]:
+    label = {**_LABEL, "hideOverlap": True, "formatter": _MOMENTS}
+    return {"type": "time", "splitNumber": 4, "axisLabel": label}
+
+
+def _line(
+    data: list[list[Any]], *, few: bool, name: str = "answer", colour: str = BLUE
+) -> dict[str, Any]:
     """Return the line of the answers; if there are few, each has a dot."""
     return {
         "type": "line",
-        "name": "answer",
+        "name": name,
         "data": data,
         "z": 3,
         "showSymbol": few,
         "symbolSize": 7,
         "symbol": "circle",
-        "lineStyle": {"color": BLUE, "width": 2},
-        "itemStyle": {"color": BLUE},
+        "lineStyle": {"color": colour, "width": 2},
+        "itemStyle": {"color": colour},
     }
 
 
@@ -146,17 +235,18 @@ def _marks(data: list[list[Any]], *, few: bool) -> dict[str, Any]:
     }
 
 
-def _band(moments: Sequence[int], points: Sequence[ChartPoint]) -> list[dict[str, Any]]:
-    """Return the band of the intervals: an invisible base, and their widths stacked upon it."""
-    ends = _intervals(points)
-    low = [[at, low] for at, (low, _) in zip(moments, ends, strict=True)]
+def _band(
+    places: Sequence[float], ends: Sequence[Ends], colour: str, stack: str
+) -> list[dict[str, Any]]:
+    """Return the band of intervals: an invisible base, and their widths stacked upon it."""
+    low = [[at, low] for at, (low, _) in zip(places, ends, strict=True)]
     width = [
         [at, None if low is None or high is None else max(high - low, 0.0)]
-        for at, (low, high) in zip(moments, ends, strict=True)
+        for at, (low, high) in zip(places, ends, strict=True)
     ]
-    line = {"type": "line", "stack": "band", "stackStrategy": "all", "silent": True}
+    line = {"type": "line", "stack": stack, "stackStrategy": "all", "silent": True}
     line |= {"symbol": "none", "lineStyle": {"opacity": 0}, "tooltip": {"show": False}}
-    filled = {"color": BLUE, "opacity": _BAND}
+    filled = {"color": colour, "opacity": _BAND}
     return [
         {**line, "name": "low", "data": low},
         {**line, "name": "interval", "data": width, "areaStyle": filled},
@@ -251,9 +341,23 @@ def _from(points: Sequence[ChartPoint]) -> dict[str, Any]:
     return {"min": bottom, "axisLabel": {**_LABEL, ":formatter": _SHORT, "showMinLabel": False}}
 
 
-def _intervals(points: Sequence[ChartPoint]) -> list[tuple[float | None, float | None]]:
-    """Return the ends of all intervals, cut off if they are infinite; None if they are lost."""
-    bottom, top = _reach(points)
+def _intervals(
+    points: Sequence[ChartPoint],
+    beside: Sequence[ChartPoint] | None = None,
+    *,
+    is_log: bool = False,
+) -> list[Ends]:
+    """Return the ends of all intervals, cut off if they are infinite; None if they are lost.
+
+    Args:
+        points: of the intervals.
+        beside: all points of the chart; None for the same.
+        is_log: whether the axis has no 0.
+    """
+    every = points if beside is None else beside
+    bottom, top = _reach(every)
+    if is_log:
+        bottom = min(end for one in every for end in one[1:4] if 0 < end < _ENDLESS) / _BEYOND
     return [
         (None, None)
         if math.isnan(one.low) or math.isnan(one.high)

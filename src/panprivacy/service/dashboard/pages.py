@@ -9,6 +9,7 @@ from nicegui import ui
 
 from panprivacy.service.dashboard import charts
 from panprivacy.service.dashboard.board import Board, Look
+from panprivacy.service.dashboard.densities import ValueDensity
 from panprivacy.service.dashboard.elements import link, tag
 from panprivacy.service.dashboard.frame import Live, framed
 from panprivacy.service.dashboard.history import Known
@@ -23,6 +24,7 @@ from panprivacy.service.dashboard.parts import (
 )
 from panprivacy.service.dashboard.series import SeriesName, by_group, histograms
 from panprivacy.service.dashboard.stream_page import StreamPage
+from panprivacy.service.outgoing.histograms import published_bins
 from panprivacy.statistics.explain.sentences import NAMED, explained
 
 _MOST_ON_A_CARD: Final = 4
@@ -131,7 +133,9 @@ def _first_chart(known: Known, look: Look) -> charts.Options:
     """Return the chart of a stream if there is room for only one."""
     for found, drawn in ((by_group, charts.by_label), (histograms, charts.by_number)):
         for asked, bars in found(known.newest).items():
-            return drawn(bars, look.unit(asked.statistic))
+            return drawn(bars, look.unit(asked.statistic, asked.question))
+    for bins in published_bins(known.newest):
+        return charts.density(ValueDensity.of(bins))
     asked = SeriesName.of(known.newest[0])
     zone = look.promise.config.zone
-    return charts.over_time(known.points[asked], look.unit(asked.statistic), zone)
+    return charts.over_time(known.points[asked], look.unit(asked.statistic, asked.question), zone)

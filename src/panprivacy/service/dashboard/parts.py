@@ -13,6 +13,7 @@ from panprivacy.service.dashboard.board import Look
 from panprivacy.service.dashboard.elements import tag
 from panprivacy.service.dashboard.promise import Year
 from panprivacy.service.dashboard.series import SeriesName, histograms
+from panprivacy.service.outgoing.histograms import is_bin
 from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics.explain.sentences import BELIEFS, TitledPart
 from panprivacy.statistics.grid import time_zone
@@ -20,6 +21,7 @@ from panprivacy.statistics.notes import format_number
 
 _MOST_ROWS: Final = 60
 _DIGITS: Final = 3
+_ENDLESS: Final = "-inf", "no limit"
 
 
 def chart() -> Any:
@@ -54,7 +56,7 @@ def tiles(rows: Sequence[Published], look: Look, most: int) -> None:
     """Build the newest numbers; those drawn as bars only if there are no others."""
     drawn = histograms(rows)
     others = [row for row in rows if SeriesName.of(row)._replace(arguments="") not in drawn]
-    told = others or rows
+    told = [row for row in others if not is_bin(row)] or rows
     for row in told[:most]:
         with tag("div", style="tile"):
             tag("div", _called(row), "name")
@@ -63,7 +65,8 @@ def tiles(rows: Sequence[Published], look: Look, most: int) -> None:
             if row.value is None:
                 tag("div", "more users came than were planned for", "note")
             else:
-                tag("div", f"{low} to {high}, {100 * row.confidence:g} %", "ends")
+                ends = "any value" if (low, high) == _ENDLESS else f"{low} to {high}"
+                tag("div", f"{ends}, {100 * row.confidence:g} %", "ends")
             if row.note:
                 tag("div", row.note, "note")
     if len(told) > most:
@@ -73,9 +76,19 @@ def tiles(rows: Sequence[Published], look: Look, most: int) -> None:
 
 
 def newest_table(rows: Sequence[Published], look: Look) -> None:
-    """Build a table of the rows of a release."""
+    """Build a table of the rows of a release, but for bins, which are drawn."""
     if not rows:
         tag("p", "Nothing was released yet.", "small")
+        return
+    bins = sum(map(is_bin, rows))
+    if bins:
+        tag("p", f"{bins:,} bins of histograms are drawn above; /v1/releases has them.", "small")
+    _table([row for row in rows if not is_bin(row)], look)
+
+
+def _table(rows: Sequence[Published], look: Look) -> None:
+    """Build a table of rows, if there are any."""
+    if not rows:
         return
     with tag("table"):
         with tag("thead"), tag("tr"):
@@ -99,14 +112,18 @@ def _formatted(row: Published, look: Look) -> tuple[str, ...]:
     """Return the value and both ends, formatted."""
     told = []
     for number in (row.value, row.low, row.high):
-        text = "lost" if number is None else format_number(number, look.unit(row.statistic))
+        text = (
+            "lost"
+            if number is None
+            else format_number(number, look.unit(row.statistic, row.question))
+        )
         told.append("no limit" if text == "inf" else text)
     return tuple(told)
 
 
 def _measured(row: Published, look: Look) -> tuple[str, ...]:
     """Return the estimate before it is clamped and its standard error; empty if unknown."""
-    unit = look.unit(row.statistic)
+    unit = look.unit(row.statistic, row.question)
     numbers = row.estimate, row.standard_error
     return tuple("" if number is None else format_number(number, unit) for number in numbers)
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from panprivacy.service.outgoing.histograms import QUESTION, bin_ends, is_bin
 from panprivacy.service.outgoing.records import Published
 
 MOST_POINTS: Final = 600
@@ -30,8 +31,16 @@ class SeriesName(NamedTuple):
         """Return the series of a row."""
         return cls(row.statistic, row.question, row.arguments, row.group)
 
+    @property
+    def is_bin(self) -> bool:
+        """Whether the answers are the number of events in a bin."""
+        return self.question == QUESTION and bin_ends(self.arguments) is not None
+
     def __str__(self) -> str:
         """Return a text such as "visits: exactly 3"; without its group."""
+        ends = bin_ends(self.arguments)
+        if self.question == QUESTION and ends is not None:
+            return f"{self.statistic}: {ends[0]:g} to {ends[1]:g}"
         numbers = "**".join(part.rpartition("=")[2] for part in self.arguments.split(",") if part)
         question = self.question.replace("_", " ")
         if question == self.statistic.replace("-", " ").replace("_", " ") and not numbers:
@@ -148,7 +157,7 @@ def by_group(newest: Iterable[Published]) -> dict[SeriesName, list[Bar]]:
     """
     found: dict[SeriesName, list[Bar]] = {}
     for row in newest:
-        if row.group is not None:
+        if row.group is not None and not is_bin(row):
             asked = SeriesName.of(row)._replace(group=None)
             found.setdefault(asked, []).append(Bar(row.group, ChartPoint.from_row(row)))
 

@@ -14,6 +14,7 @@ from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.dashboard import charts
 from panprivacy.service.dashboard.board import Look
 from panprivacy.service.dashboard.cohorts import CohortTriangle
+from panprivacy.service.dashboard.distribution import Distribution, of_group
 from panprivacy.service.dashboard.elements import Choice, PageElement, button, link, tag
 from panprivacy.service.dashboard.frame import Live
 from panprivacy.service.dashboard.parts import (
@@ -66,6 +67,7 @@ class StreamPage:
                     self._span = Choice("Show", self._draw_line, list(_SPANS))
             self._line = chart()
             self._line_says = tag("p", " ", "small")
+        self._distribution = Distribution(look)
         promise = look.promise
         self._cohorts = CohortTriangle(promise.config, promise.guarantee, look.cohorts)
         self._bars = tag("section", style="card hidden")
@@ -109,6 +111,7 @@ class StreamPage:
         with self._tiles:
             tiles(self._of_group(known.newest), self._look, _MOST_TILES)
         self._draw_line()
+        self._distribution.draw(self._group.chosen)
         self._cohorts.draw()
         self._draw_bars()
         self._draw_groups()
@@ -123,14 +126,15 @@ class StreamPage:
             ui.timer(0, self._draw_states, once=True)
 
     def _of_group(self, rows: Sequence[Published]) -> list[Published]:
-        group = self._group.chosen
-        return [row for row in rows if row.group is None or row.group == group]
+        return of_group(rows, self._group.chosen)
 
     def _draw_line(self) -> None:
         found: dict[str, tuple[SeriesName, ChartPoints]] = {}
         for asked, points in self._look.history.known.points.items():
             if asked.group in (None, self._group.chosen):
                 found[str(asked)] = asked, points
+        others = {name: one for name, one in found.items() if not one[0].is_bin}
+        found = others or found
         self._question.offer(list(found))
         self._line.classes(**{"remove" if found else "add": "hidden"})
         if not found:
@@ -140,7 +144,7 @@ class StreamPage:
         span = _SPANS[self._span.chosen]
         if span is not None:
             points = points[points["at"] >= points["at"][-1] - span]
-        unit = self._look.unit(asked.statistic)
+        unit = self._look.unit(asked.statistic, asked.question)
         show(self._line, charts.over_time(points, unit, self._zone))
         many = "1 answer" if len(points) == 1 else f"{len(points):,} answers"
         says = f"{many}; the band is their interval; times of {self._zone}."
@@ -157,7 +161,10 @@ class StreamPage:
         self._bars_question.offer(list(by_name))
         if found:
             asked, bars = by_name[self._bars_question.chosen]
-            show(self._bars_chart, charts.by_number(bars, self._look.unit(asked.statistic)))
+            show(
+                self._bars_chart,
+                charts.by_number(bars, self._look.unit(asked.statistic, asked.question)),
+            )
 
     def _draw_groups(self) -> None:
         found = by_group(self._look.history.known.newest)
@@ -166,7 +173,10 @@ class StreamPage:
         self._groups_question.offer(list(by_name))
         if found:
             asked, bars = by_name[self._groups_question.chosen]
-            show(self._groups_chart, charts.by_label(bars, self._look.unit(asked.statistic)))
+            show(
+                self._groups_chart,
+                charts.by_label(bars, self._look.unit(asked.statistic, asked.question)),
+            )
             height = 60 + 34 * min(len(bars), charts.MOST_BARS)
             self._groups_chart.style(f"height: {height}px")
             rest = len(bars) - charts.MOST_BARS

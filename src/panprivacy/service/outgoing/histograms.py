@@ -97,7 +97,16 @@ def published_bins(rows: Iterable[Published]) -> list[PublishedBins]:
 
 def is_bin(row: Published) -> bool:
     """Whether an answer is the number of events in a bin."""
-    return row.question == QUESTION and _ends(row) is not None
+    return row.question == QUESTION and bin_ends(row.arguments) is not None
+
+
+def bin_ends(arguments: str) -> tuple[float, float] | None:
+    """Return both ends of a bin; None if these are not the arguments of an answer about one."""
+    named = dict(part.split("=", 1) for part in arguments.split(",") if "=" in part)
+    try:
+        return (float(named["low"]), float(named["high"])) if len(named) == 2 else None
+    except (KeyError, ValueError):
+        return None
 
 
 def _newest(rows: list[Published]) -> list[Published]:
@@ -106,18 +115,9 @@ def _newest(rows: list[Published]) -> list[Published]:
     return [row for row in rows if (row.start, row.number) == (last.start, last.number)]
 
 
-def _ends(row: Published) -> tuple[float, float] | None:
-    """Return both ends of a bin; None if these are not the arguments of an answer."""
-    named = dict(part.split("=", 1) for part in row.arguments.split(",") if "=" in part)
-    try:
-        return (float(named["low"]), float(named["high"])) if len(named) == 2 else None
-    except (KeyError, ValueError):
-        return None
-
-
 def _joined(rows: list[Published]) -> PublishedBins | None:
     """Return the bins of rows of one release; None if one is missing, or there is no finite one."""
-    placed = sorted((ends, row) for row in rows if (ends := _ends(row)) is not None)
+    placed = sorted((ends, row) for row in rows if (ends := bin_ends(row.arguments)) is not None)
     lows, highs = (np.array([ends[side] for ends, _ in placed]) for side in (0, 1))
     edges = np.append(lows, highs[-1])
     told = np.array(

@@ -21,6 +21,10 @@ EVENTS, SHARE, VALUE = "events", "share of the events", "value"
 """Units of answers."""
 
 
+UNITS = {"count": EVENTS, "share_below": SHARE, "quantile": VALUE, "mean": VALUE}
+"""Unit of the answers to each question."""
+
+
 def names_of(edges: Edges, query: HistogramQuery) -> tuple[Name, ...]:
     """Return the name of each answer to a query, in order."""
     names = [_quantile_name(share) for share in query.quantile]

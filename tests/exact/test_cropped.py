@@ -9,6 +9,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.audit.suite.products import Unseen
 from panprivacy.statistics.cropped import sizes
 from panprivacy.statistics.cropped.decompounded import DecompoundedModel, DecompoundedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
@@ -170,3 +171,39 @@ def test_one_user_moves_the_count_by_at_most_one():
     """A release alone, of a state that nobody sees, costs less than that of a seen one."""
     loss = exact_loss(cropped(budget=pp.Budget(4, 1)), [[(0, 2)], RELEASE], [[], RELEASE])
     assert loss.within(5)
+
+
+class Mean:
+    """A cropped sum of which each release is asked for the mean."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def release(self):
+        return self._inner.release(mean=True)
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_mean_keeps_its_claim(history):
+    make = cropped()
+    loss = exact_loss(
+        lambda coins: Mean(make(coins)), *HISTORIES[history], coins=EnumeratedCoins(tail=6)
+    )
+    assert loss.within(BUDGET.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(9, 10)
+
+
+@pytest.mark.parametrize("state", [1, 2, 4, -1])
+@pytest.mark.parametrize("budget", [BUDGET, pp.Budget(state=3, release=Fraction(1, 2))])
+def test_a_mean_that_nobody_sees_the_state_of_keeps_its_claim(state, budget):
+    make = cropped(budget=budget)
+    loss = exact_loss(
+        lambda coins: Unseen(Mean(make(coins))),
+        [[(0, state)], RELEASE],
+        [[], RELEASE],
+        coins=EnumeratedCoins(tail=6),
+    )
+    assert loss.within(make(None).guarantee.unseen_loss.epsilon)

@@ -57,3 +57,39 @@ def test_the_legend_stands_below_the_title_of_the_axis(tmp_path, bound):
     axis = figure.axes[0]
     title, legend = axis.xaxis.label.get_window_extent(), axis.get_legend().get_window_extent()
     assert legend.y1 <= title.y0 + 2
+
+
+ASKED = {
+    "quantiles": ({"quantile": (0.25, 0.5), "mean": True}, ["25 %", "50 %", "mean"]),
+    "bins": ({"histogram": (1, 2, 5), "mean": True}, ["1", "2 to 4", "≥ 5"]),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_bars_of_an_incidence_have_short_names_and_numbers_in_their_unit(tmp_path, name):
+    asked, labels = ASKED[name]
+    count = pp.Incidence(universe=20_000, bound=9, epsilon=8)
+    count.update(np.repeat(np.arange(10_000), 3))
+    answers = pp.Answers([count.release(**asked)])
+    figure = drawn(plot_answers, tmp_path / "bars.png", {"incidence": count}, answers)
+    figure.canvas.draw()
+    axis, ordinary = figure.axes[:2]
+    assert [one.get_text() for one in axis.get_xticklabels()] == labels
+    values = [one.get_text() for one in axis.texts]
+    shown = [one for one in answers.values() if len(values) == 3][: len(values)]
+    assert values == [one.formatted()[0] for one in shown]
+    assert not ordinary.texts  # users are made up: the answers say how many there are
+    assert ordinary.images[0].get_array().max() > 0
+    title, legend = axis.xaxis.label.get_window_extent(), axis.get_legend().get_window_extent()
+    assert legend.y1 <= title.y0 + 2
+
+
+def test_a_mean_of_a_cropped_sum_is_drawn_with_users_that_came(tmp_path):
+    count = pp.CroppedSum(tau=5, bound=20, universe=20_000, epsilon=8)
+    count.update(np.repeat(np.arange(10_000), 3))
+    answers = pp.Answers([count.release(mean=True)])
+    made_up = count.plan.drawing.made_up(answers.answers())
+    assert 8_000 < len(made_up) < 12_000  # 12 deviations
+    assert set(made_up.tolist()) == {3}
+    figure = drawn(plot_answers, tmp_path / "mean.png", {"cropped-sum": count}, answers)
+    assert figure.axes[0].get_ylabel() == "mean, at most 5 of each user"

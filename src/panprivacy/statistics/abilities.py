@@ -129,6 +129,11 @@ def searched_law(planned: object) -> str:
     return found
 
 
+def unit_of_answers(plan: Any, question: str) -> str:
+    """Return the unit of the answers of a plan to a question."""
+    return plan.unit_of(question) if isinstance(plan, SeveralUnits) else str(plan.unit)
+
+
 def caution(planned: object) -> str | None:
     """Return the caution before an intrusion into modular counters is announced; else None."""
     growth = planned.growth if isinstance(planned, Growing) else None

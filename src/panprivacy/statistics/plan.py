@@ -254,7 +254,8 @@ def loss_unseen(planned: Plan) -> Fraction:
     loss = budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
     if planned.counted is None or asked.releases > 1 or asked.intrusions:
         return loss
-    return min(loss, unseen_count(*planned.counted, budget.release))
+    sets = planned.counted, *getattr(planned, "also_counted", ())
+    return min(loss, max(unseen_count(*one, budget.release) for one in sets))
 
 
 def with_release(planned: P, release: Fraction, moved: float = 1) -> P:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
-from panprivacy.statistics.abilities import Drawable
+from panprivacy.statistics.abilities import Drawable, unit_of_answers
 from panprivacy.statistics.drawing import Drawing, most_made_up
 from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.plan import Plan
@@ -305,7 +305,7 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
         heading += f" ({low} or more)"
     axis.set_title(heading, fontsize=16, color=_INK)
     axis.set(xticks=[], xlim=(-0.7, 0.7), ylim=(0, None))
-    axis.set_ylabel(textwrap.fill(plan.unit, 40))
+    axis.set_ylabel(textwrap.fill(unit_of_answers(plan, release.name.question), 40))
     _finish(axis, 0.03)
 
 
@@ -334,13 +334,17 @@ def _draw_bars(
     step = max(len(places) // 10, 1)
     axis.set_xticks(places[::step], [_short(name) for name in shown][::step])
     heading = plan.unit if first.unit == "users" else "how often users came in all"
+    if {name.question for name in shown} <= {"quantile", "mean"}:
+        heading = "shares of the users that came, at most, and their mean"
     if answered > len(shown):
-        heading += f"\n({nearest(list(shown), answered)})"
+        several = all(name.question == "exactly" for name in list(shown)[:2])
+        drawn = f"{len(shown):,} of {answered:,} answers: those in users"
+        heading += f"\n({nearest(list(shown), answered) if several else drawn})"
     turned = 90 if len(places) > _MOST_LEVEL else 0
     for place, one, end in zip(places, shown.values(), ends, strict=True):
         more = " or more" if math.isinf(one.high) else ""
         axis.annotate(
-            format_number(one.value, first.unit) + more, (place, end), (0, 3),
+            format_number(one.value, one.unit) + more, (place, end), (0, 3),
             textcoords="offset points", ha="center", fontsize=7, rotation=turned,
         )  # fmt: skip
     axis.set(xlabel=heading, ylabel=first.unit, ylim=(0, None))
@@ -368,9 +372,13 @@ def _drawable(answers: Answers) -> dict[Name, Release]:
 
 def _short(name: Name) -> str:
     """Return the label of an answer below its bar."""
-    signs = {"exactly": "", "at_least": "≥ ", "distinct": "any"}
-    numbers = "**".join(str(number) for _, number in name.arguments)
-    return signs.get(name.question, "up to ") + numbers
+    given = [number for _, number in name.arguments]
+    if name.question == "between":
+        return str(given[0]) if given[0] == given[1] else f"{given[0]} to {given[1]}"
+    if name.question == "quantile":
+        return f"{100 * given[0]:.4g} %"
+    signs = {"exactly": "", "at_least": "≥ ", "distinct": "any", "mean": "mean"}
+    return signs.get(name.question, "up to ") + "**".join(map(str, given))
 
 
 def _draw_counters(

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from panprivacy.intake.programs.pictures import draw_states
 from panprivacy.service.outgoing.records import Published
+from panprivacy.statistics.abilities import unit_of_answers
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Answers, Lost, Name, Release
 
@@ -43,7 +44,7 @@ def pictures(rows: Sequence[Published], plan: Plan) -> tuple[bytes, bytes]:
 
 def _answer(row: Published, plan: Plan) -> Release | Lost:
     parts = (part.partition("=") for part in row.arguments.split(",") if part)
-    arguments = tuple((name, int(number)) for name, _, number in parts)
+    arguments = tuple((name, _number(number)) for name, _, number in parts)
     name = Name(row.statistic, row.question, arguments, row.group)
     if row.value is None or row.low is None or row.high is None:
         return Lost((name,))
@@ -52,7 +53,13 @@ def _answer(row: Published, plan: Plan) -> Release | Lost:
         math.nan if number is None else number
         for number in (row.estimate, row.standard_error, row.bias)
     )
-    return Release(*numbers, (), name, plan.unit, row.note, *measured)
+    unit = unit_of_answers(plan, row.question)
+    return Release(*numbers, (), name, unit, row.note, *measured)
+
+
+def _number(text: str) -> int | float:
+    """Return a number of a question: a state is whole, and a share is not."""
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def _png(figure: Figure) -> bytes:

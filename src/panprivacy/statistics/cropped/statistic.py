@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Unpack
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import Cropped
+from panprivacy.statistics.cropped.query import CroppedQuery
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.entry import CatalogueEntry
 from panprivacy.statistics.records import ManyUsers, Whole
@@ -51,6 +52,12 @@ class CroppedSum(Statistic[Cropped, Release]):
     Collisions move the mean of an answer by at most `Release.bias`; `plan` says by how much.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 
+    `release(mean=True)` answers the mean of the users that came in place of the sum: those whose
+    state is 1 or more. A second count tells how many they are, with a standard deviation of about
+    `sqrt(tau m)/t` with m cells, and Fieller's interval covers the ratio. Where states may be below
+    0, those from 1 - tau to -1 are taken for users that did not come.
+    [tests/statistical/test_cropped_mean.py, docs/guarantees/blocks.md]
+
     A state beyond `plan.range_of_states`, which reaches beyond the bound where that costs at most
     5 % of the error, is taken for another one when it is released; privacy does not rest on it, and
     on the way states may go as far as they like. States below 0 count by their distance
@@ -61,7 +68,7 @@ class CroppedSum(Statistic[Cropped, Release]):
 
     __slots__ = ()
 
-    entry = CatalogueEntry(CroppedSizes, trials=TRIALS, walks=WALKS)
+    entry = CatalogueEntry(CroppedSizes, CroppedQuery, trials=TRIALS, walks=WALKS)
 
     if TYPE_CHECKING:
 

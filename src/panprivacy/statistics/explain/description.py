@@ -101,7 +101,9 @@ class Description:
         """Return the sizes of the plan: the given ones, and those that it chose."""
         found = []
         for entry in self.sizes.fields().values():
-            value = getattr(self.plan, entry.name, getattr(self.sizes, entry.name))
+            told = getattr(self.sizes, entry.name)
+            # A plan calls the unit of its answers so, and sizes that of amounts.
+            value = told if entry.name == "unit" else getattr(self.plan, entry.name, told)
             if value is not None and entry.name != "memory":
                 found.append((entry, value))
         return found

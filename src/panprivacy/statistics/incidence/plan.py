@@ -325,8 +325,17 @@ class IncidenceDrawing(Drawing):
         self._plan = plan
 
     def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """Users in each state other than 0 of which the answers clearly say that there are some."""
-        users = _users_by_state(answers, self._plan.bound, self._plan.universe)
+        """Users in each state other than 0 of which the answers clearly say that there are some.
+
+        A mean or a quantile says nothing of how many: these are read off the counts that it needs.
+        """
+        sizes = self._plan.bound, self._plan.universe
+        users = _users_by_state(answers, *sizes)
+        given = next(filter(None, answers.values()), None)
+        if not users and given is not None and len(given.counts) == self._plan.law.modulus:
+            whole = self._plan.reading(IncidenceQuery(), 0)
+            found = whole.answer(np.array(given.counts), given.confidence)
+            users = _users_by_state(found.answers(), *sizes)
         counts = np.array(list(users.values()))
         most = most_made_up(self._plan.universe)
         if counts.sum() > most:
@@ -405,6 +414,11 @@ def _users_by_state(
         # so far above 0 that hardly one of many states is so by chance
         if state and one.value > 2 * (one.value - one.low)
     }
+    for name, one in answers.items():
+        if one is not None and name.question == "between" and one.low > 0:
+            (_, first), (_, last) = name.arguments
+            middle = (first + last) // 2
+            users[int(middle)] = users.get(int(middle), 0.0) + one.value
     for least, answer in sorted(asked.get("at_least", {}).items(), reverse=True):
         more = answer.value - sum(count for state, count in users.items() if state >= least)
         free = (state for state in range(least, bound + 1) if state not in users)

@@ -33,3 +33,13 @@ def test_lost_answers_and_none_are_drawn_as_nobody(file):
                    value=None, low=None, high=None)  # fmt: skip
     assert all(pictures([lost], plan))
     assert all(pictures([], plan))
+
+
+def test_a_share_is_read_as_a_number_and_a_state_as_a_whole_one(file):
+    plan = StreamPromise("shop", load(file).streams["shop"]).pictured["visits"]
+    row = replace(ROW, question="quantile", argument=None, arguments="share=0.5", value=3.0)
+    range_ = replace(ROW, question="between", argument=1, arguments="first=1,last=4", value=3.0)
+    median, few = answers_of([row, range_], plan).values()
+    assert median.name.arguments == (("share", 0.5),)
+    assert few.name.arguments == (("first", 1), ("last", 4))
+    assert (median.unit, few.unit) == ("visits", plan.unit)

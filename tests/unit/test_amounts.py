@@ -12,6 +12,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.statistics.amounts import in_units, read_unit, unit_of, whole_units
+from tests.commands import run_command
 
 
 def rounded(amounts, unit=60.0, bound=100, *, signed=False):
@@ -133,3 +134,10 @@ def test_groups_and_several_statistics_read_amounts():
     several = pp.Together({"minutes": one, "halves": two})
     several.update(np.arange(5_000), pa.array(np.full(5_000, 90.0)))
     assert {name.statistic for name in several.release()} == {"minutes", "halves"}
+
+
+def test_a_seized_state_says_what_amounts_were_divided_by(tmp_path):
+    path = tmp_path / "stay.state"
+    path.write_bytes(pp.Incidence(universe=50_000, bound=9, unit=60, epsilon=1).state())
+    said = " ".join(run_command("explain", path).stdout.split())
+    assert "unit 60.0 (what amounts are divided by" in said

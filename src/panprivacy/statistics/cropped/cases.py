@@ -51,15 +51,6 @@ WALKS = (
         evenly=True,
     ),
     Walk(
-        "cropped-sum-mean",
-        "the mean of the users that came, whose release is two counts",
-        {"tau": 2, "bound": 4, "universe": 2},
-        [Short([[(0, 1)], [(0, 4)], [(1, -3)]], 2)],
-        asked={"mean": True},
-        evenly=True,
-        tail=6,
-    ),
-    Walk(
         "cropped-sum-announced",
         "an announced intrusion into counters of a cropped sum",
         {"tau": 1, "bound": 2, "universe": 2},

@@ -20,6 +20,7 @@ from panprivacy.statistics.incidence.decoder import SharedModel
 from panprivacy.statistics.incidence.estimates import Estimates
 from panprivacy.statistics.incidence.linear_queries import States
 from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.statistics.means.plans import MeanAsked
 from panprivacy.tables.cells.law import Law
 from panprivacy.tables.cells.modular import ModularCells
 from panprivacy.tables.cells.protocol import Table
@@ -109,7 +110,7 @@ def _variances(model: DecompoundedModel, truth: float) -> list[tuple[float, floa
 
 
 @dataclass(frozen=True, slots=True)
-class DecompoundedPlan(Cropped):
+class DecompoundedPlan(MeanAsked, Cropped):
     """The parameters of a `CroppedSum` of so many users that a histogram is better.
 
     Args:
@@ -168,9 +169,10 @@ class DecompoundedPlan(Cropped):
         """Return the estimate model of the histograms of several tables."""
         return SeparateModel(self.model(epoch), tables)
 
-    def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
+    def reading(self, query: object, epoch: int) -> Any:
         """Return the reading of a release after `epoch` announced intrusions."""
-        return DecompoundedReading(self, epoch)
+        found = MeanAsked.reading(self, query, epoch)  # refuses a mean
+        return DecompoundedReading(self, found.epoch)
 
 
 class DecompoundedReading(CountReading):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -11,17 +10,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.errors import PlanError
 from panprivacy.statistics.amounts import in_units
-from panprivacy.statistics.count_plan import CountPlan, CountReading
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.cropped.decoder import (
     HashedCroppedModel,
     LevelledCroppedModel,
     deviations,
 )
-from panprivacy.statistics.cropped.means import MEAN, FirstValues, MeanReading
-from panprivacy.statistics.drawing import CountDrawing, Drawing, UserStates, most_made_up
-from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.drawing import UserStates
+from panprivacy.statistics.means.plans import MeanAsked, MeanOfBlocks
+from panprivacy.statistics.release import Name
 from panprivacy.statistics.slicing import Slicing
 from panprivacy.statistics.soft.block_plans import BlockPlan
 from panprivacy.statistics.soft.scored_plans import ScoredPlan, Tents
@@ -88,42 +86,6 @@ class Cropped(CountPlan):
         """The name of the answer."""
         return Name("", "cropped_sum", (("tau", self.tau),))
 
-    def names(self, query: object) -> tuple[Name, ...]:
-        """The sum, or the mean that is asked for in its place."""
-        return (MEAN,) if getattr(query, "mean", False) else (self.name,)
-
-    def unit_of(self, question: str) -> str:
-        """Return the unit of the answers to a question."""
-        if question != MEAN.question:
-            return self.unit
-        of = "" if self.amount is None else f" in {in_units(self.amount)}"
-        return f"mean{of}, at most {self.tau:,} of each user"
-
-    def reading(self, query: object, epoch: int) -> CountReading | MeanReading:  # type: ignore[override]
-        """Return the reading of a release after `epoch` announced intrusions.
-
-        Raises:
-            PlanError: a mean is asked, and its counters do not tell who came.
-        """
-        if not getattr(query, "mean", False):
-            return super().reading(query, epoch)
-        return self.mean_reading()
-
-    def mean_reading(self) -> MeanReading:
-        """Return the reading of the mean of the users that came.
-
-        Raises:
-            PlanError: its counters do not tell who came.
-        """
-        message = "mean: these counters do not tell how many users came; ask an incidence for its "
-        message += "mean, or plan for one number of users, or a universe, and no intrusions"
-        raise PlanError(message)
-
-    @property
-    def drawing(self) -> Drawing:
-        """The made-up users of a picture."""
-        return CroppedDrawing(self)
-
     @property
     def largest(self) -> float:
         """The largest sum that is planned for."""
@@ -137,44 +99,16 @@ class Cropped(CountPlan):
         return float(self.tau * low), self.largest
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """The sum of distances from 0, each cropped; or its mean over the users not in state 0."""
-        cropped = np.minimum(np.abs(states), self.tau)
-        if name.question == MEAN.question:
-            return float(cropped[cropped > 0].mean()) if cropped.any() else math.nan
-        return float(cropped.sum())
+        """The sum of distances from 0, each cropped."""
+        return float(np.minimum(np.abs(states), self.tau).sum())
 
     def synthetic_users(self, answer: float) -> tuple[float, int]:
         """Users of tau."""
         return answer / self.tau, self.tau
 
 
-class CroppedDrawing(CountDrawing):
-    """The picture of a cropped sum, or of the mean of the users that came.
-
-    Args:
-        plan: of the statistic.
-    """
-
-    __slots__ = ("_cropped",)
-
-    def __init__(self, plan: Cropped) -> None:
-        super().__init__(plan)
-        self._cropped = plan
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """Users of tau, as many as the sum says; or of the mean, as many as its counts say."""
-        given = next(filter(None, answers.values()), None)
-        if given is None or given.name.question != MEAN.question:
-            return super().made_up(answers)
-        if not given.counts:
-            return np.zeros(0, np.int64)
-        came = self._cropped.mean_reading().model.came(given.counts[1])
-        most = most_made_up(self._cropped.universe)
-        return np.full(min(max(round(came), 0), most), round(given.value))
-
-
 @dataclass(frozen=True, slots=True)
-class ScoredCroppedPlan(Cropped, ScoredPlan):
+class ScoredCroppedPlan(MeanAsked, Cropped, ScoredPlan):
     """The parameters of a `CroppedSum` into which several intrusions are announced.
 
     Args:
@@ -207,7 +141,7 @@ class ScoredCroppedPlan(Cropped, ScoredPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class CroppedPlan(Cropped, BlockPlan):
+class CroppedPlan(MeanOfBlocks, Cropped, BlockPlan):
     """The parameters of a `CroppedSum`.
 
     Args:
@@ -252,24 +186,9 @@ class CroppedPlan(Cropped, BlockPlan):
         return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
-    def also_counted(self) -> list[tuple[Fraction, Fraction]]:
-        """The same of each set of scores of the two counts of a mean, which may be asked."""
-        if not self._tells_who_came:
-            return []
-        return FirstValues.of(self.law, self.tau).counted(*self.counted)
-
-    @property
-    def _tells_who_came(self) -> bool:
-        """Whether its cells tell how many users came: not in levels, nor after an intrusion."""
-        return not isinstance(self.expected, tuple) and not self.request.intrusions
-
-    def mean_reading(self) -> MeanReading:
-        """Return the reading of the mean of the users that came."""
-        if not self._tells_who_came:
-            return Cropped.mean_reading(self)
-        chances = block_chances(self.chosen, self.tau, self.split.budget, 0)
-        sharing = None if self.universe is not None else MOST_SHARING
-        return MeanReading(self, FirstValues.of(self.law, self.tau), chances, sharing)
+    def sharing(self) -> int | None:
+        """Users of the bound's size that may share a cell; None where each has an own one."""
+        return None if self.universe is not None else MOST_SHARING
 
     @property
     def slicing(self) -> Slicing:

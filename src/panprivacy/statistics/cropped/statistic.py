@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Unpack
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import Cropped
-from panprivacy.statistics.cropped.query import CroppedQuery
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.entry import CatalogueEntry
+from panprivacy.statistics.means.mean_query import CroppedQuery
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
@@ -56,7 +56,7 @@ class CroppedSum(Statistic[Cropped, Release]):
     state is 1 or more. A second count tells how many they are, with a standard deviation of about
     `sqrt(tau m)/t` with m cells, and Fieller's interval covers the ratio. Where states may be below
     0, those from 1 - tau to -1 are taken for users that did not come.
-    [tests/statistical/test_cropped_mean.py, docs/guarantees/blocks.md]
+    [tests/statistical/test_means.py, docs/guarantees/blocks.md]
 
     A state beyond `plan.range_of_states`, which reaches beyond the bound where that costs at most
     5 % of the error, is taken for another one when it is released; privacy does not rest on it, and

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.cropped.means import MEAN, FirstValues
+from panprivacy.statistics.means.reading import MEAN, FirstValues
 
 SIZES = {"tau": 5, "universe": 20_000, "bound": 40}
 

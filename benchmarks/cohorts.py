@@ -1,14 +1,14 @@
 """Aircraft that come back week after week: the cohort triangle of docs/overlaps.md.
 
 `python -m benchmarks.cohorts` publishes a table for each of eight weeks of flights from New York,
-compares them, and draws docs/cohorts.png. It prints the triangle beside the truth, and what an
-outsider reads off a published file: ours, and a Theta sketch of the same aircraft.
+compares them, draws docs/cohorts.png and writes its numbers into docs/overlaps.md. It prints the
+triangle beside the truth, and what an outsider reads off a published file: ours, and a Theta sketch
+of the same aircraft.
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
 from dataclasses import dataclass
 
 import datasketches
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 import panprivacy as pp
+from benchmarks.cohort_page import PAGE, USERS, Measured
 from benchmarks.trials import ROOT
 
 FLIGHTS = ROOT / "../shared/data/nycflights13.parquet"
@@ -27,7 +28,7 @@ WEEK = 7 * 86_400
 FIRST, WEEKS = 17, 8
 EPSILON, EXPECTED = 4, 2_500
 KEY = b"public, but the same for all weeks"
-USERS, RUNS = 100_000, 20
+RUNS = 20
 
 
 @dataclass(frozen=True)
@@ -166,14 +167,19 @@ def main() -> None:
     held = [one.rate.low <= one.truth <= one.rate.high for _ in range(RUNS) for one in triangle()]
     widths = [50 * (one.rate.high - one.rate.low) for one in found]
     print(f"{sum(held)} of {len(held)} intervals hold the truth, ±{np.mean(widths):.1f} points")
+    measured: dict[int, tuple[int, float]] = {}
+    plain = 0, 0.0
     for one in found:
         print(one.week + FIRST, one.after, f"{one.rate}", f"truth {one.truth:.3f}")
     for epsilon in 1, 2, 4:
         ours, theirs, size, other = compared(epsilon, 12)
+        measured[epsilon], plain = (size, ours), (other, theirs)
         print(f"epsilon {epsilon}: ±{ours:.1f} points in {size:,} bytes; Theta ±{theirs:.1f} "
               f"points in {other:,} bytes")  # fmt: skip
     hits, false = dictionary_attack(12)
-    print(f"Theta: {hits:,} users found in the file, {false:,} falsely", file=sys.stdout)
+    print(f"Theta: {hits:,} users found in the file, {false:,} falsely")
+    written = Measured(RUNS, sum(held), len(held), (*plain, hits, false), measured)
+    PAGE.write_text(written.written(PAGE.read_text()))
 
 
 if __name__ == "__main__":

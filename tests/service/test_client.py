@@ -105,7 +105,7 @@ def test_a_url_has_a_host_or_a_path_and_nothing_else(url):
      ("https://h/pp/", 443, "/pp")],
 )  # fmt: skip
 def test_a_url_leads_to_its_port_and_path(url, port, root):
-    made, found = client._connection(url)
+    made, found = client.connection_to(url)
     assert (made.host, made.port, made.timeout, found) == ("h", port, 60, root)
 
 

@@ -49,12 +49,10 @@ def announced(service: str, stream: str, token: str, key: str) -> dict[str, Any]
         InputError: the service refuses it.
         UnsureError: it does not answer, or fails.
     """
-    if not _TOKEN.fullmatch(token):
-        message = "a token is one word, pp_... as it was shown, and nothing else"
-        raise PlanError(message)
+    check_token(token)
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key, "Content-Length": "0"}
     for left in reversed(range(_TRIES)):
-        connection, root = _connection(service)
+        connection, root = connection_to(service)
         with closing(connection):
             try:
                 connection.request("POST", f"{root}/v1/streams/{stream}/announce", headers=headers)
@@ -65,6 +63,17 @@ def announced(service: str, stream: str, token: str, key: str) -> dict[str, Any]
                     continue
     message = f"{service} does not answer, so nobody knows whether it was announced to {stream}"
     raise UnsureError(message)
+
+
+def check_token(token: str) -> None:
+    """Check that a token can stand in a request.
+
+    Raises:
+        PlanError: it cannot.
+    """
+    if not _TOKEN.fullmatch(token):
+        message = "a token is one word, pp_... as it was shown, and nothing else"
+        raise PlanError(message)
 
 
 def _answer(status: int, body: bytes, stream: str) -> dict[str, Any]:
@@ -82,8 +91,12 @@ def _answer(status: int, body: bytes, stream: str) -> dict[str, Any]:
     raise UnsureError(message) if status >= 500 else InputError(message)
 
 
-def _connection(service: str) -> tuple[HTTPConnection, str]:
-    """Return an unopened connection, and the path at which a proxy serves the service."""
+def connection_to(service: str) -> tuple[HTTPConnection, str]:
+    """Return an unopened connection, and the path at which a proxy serves the service.
+
+    Raises:
+        PlanError: the URL is invalid.
+    """
     url = urlsplit(service)
     try:
         port = url.port

@@ -81,7 +81,9 @@ def test_the_triangle_has_a_row_for_each_window_and_noise_is_blank(filled, page)
     assert [cell.all("div")[0].text for cell in cells] == [
         f"{100 * pair.return_rate.value:.0f} %" for pair in told
     ]
-    assert [len(row.all("td")) for row in body.all("tr")] == [3, 3, 3]
+    assert [len(row.all("td")) for row in body.all("tr")] == [3, 2, 1]
+    heads = [one.text for one in drawn._table.all("th", "number")]
+    assert heads == ["1 later", "2 later", "3 later"]
     blank = [one for one in body.all("td", "number") if "rate" not in one.styles]
     assert all("noise" in one.props["title"] for one in blank)
     assert drawn._says.text == says_of_cost(stream.guarantee, 4)

@@ -97,7 +97,9 @@ def test_a_theta_sketch_names_what_it_holds():
 
 def test_what_duckdb_is_shown_to_do_it_does():
     duckdb = pytest.importorskip("duckdb")
-    (query,) = [text for language, text, _ in blocks(HOW_TO) if language == "sql"]
+    (query,) = [
+        text for language, text, _ in blocks(HOW_TO) if language == "" and text.startswith("select")
+    ]
     with duckdb.connect() as joined:
         joined.execute("create table rates (day integer, returned double)")
         joined.execute("insert into rates values (1, 0.5), (2, 0.5), (3, 0.1)")

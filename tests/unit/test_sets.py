@@ -54,8 +54,9 @@ class TestSets:
         monday = windows[0]
         with pytest.raises(InputError, match="compare two sketches or more"):
             pp.overlap(monday)
+        noisy = published(np.arange(2_000), epsilon=4)
         with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
-            pp.overlap(monday, pp.Sketch.read(monday.to_bytes()))
+            pp.overlap(noisy, pp.Sketch.read(noisy.to_bytes()))
         with pytest.raises(InputError, match="another addressing key"):
             pp.overlap(monday, published([1], key=b"another key than that"))
         with pytest.raises(InputError, match="has other cells"):
@@ -82,6 +83,15 @@ def test_two_windows_with_equal_bits_are_two_windows():
     ]
     assert same[0].table == same[1].table
     assert pp.overlap(*same).intersection().low > 0
+
+
+def test_two_tables_without_noise_or_windows_may_be_equal():
+    ids = np.arange(10)
+    one, other = (published(ids, epsilon=60, expected=10) for _ in range(2))
+    assert one == other
+    assert pp.overlap(one, other).intersection().low > 0
+    with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
+        pp.overlap(one, one)
 
 
 def when(day):

@@ -130,7 +130,9 @@ class CohortTriangle:
 
 
 def triangle(table: CohortTable, short: Callable[[datetime], str]) -> None:
-    """Build the table of a triangle: a row for each window, a column for each later one.
+    """Build the table of a triangle: a row for each window, a column for each number of later ones.
+
+    So each row begins at the left, where a phone shows it.
 
     Args:
         table: the pairs.
@@ -140,16 +142,15 @@ def triangle(table: CohortTable, short: Callable[[datetime], str]) -> None:
     with tag("table", style="cohorts"):
         with tag("thead"), tag("tr"):
             tag("th", "came", scope="col")
-            for head in heads[1:]:
-                tag("th", head, "number", scope="col")
+            for number in range(1, len(heads)):
+                tag("th", f"{number} later", "number", scope="col")
         with tag("tbody"):
             for place, head in enumerate(heads[:-1]):
                 with tag("tr"):
                     tag("th", head, scope="row")
-                    for _ in range(place):
-                        tag("td")
-                    for pair in table.rows[place] if place < len(table.rows) else ():
-                        _cell(pair)
+                    known = table.rows[place] if place < len(table.rows) else ()
+                    for pair, later in zip(known, heads[place + 1 :], strict=False):
+                        _cell(pair, later)
     if not all(one.complete for one in table.windows):
         tag("p", "* not a whole window", "small")
 
@@ -164,13 +165,13 @@ def says_of_cost(guarantee: Guarantee, windows: int) -> str:
     return f"{text}. Comparing the tables costs nothing more."
 
 
-def _cell(pair: WindowPair) -> None:
-    """Build a cell: the rate and its interval; blank where it is noise."""
+def _cell(pair: WindowPair, later: str) -> None:
+    """Build a cell: the rate and its interval, which names the later window; blank for noise."""
     rate = pair.return_rate
     if rate is None or pair.note is not None:
-        tag("td", style="number", title=pair.note or "")
+        tag("td", style="number", title=f"{later}: {pair.note or ''}")
         return
-    made: Any = tag("td", style="number rate")
+    made: Any = tag("td", style="number rate", title=later)
     made.style(f"background: rgba(0, 114, 178, {0.4 * min(max(rate.value, 0.0), 1.0):.2f})")
     with made:
         tag("div", _percent(rate.value))

@@ -126,8 +126,8 @@ class Announcement:
 
 
 @dataclass(frozen=True, slots=True)
-class SketchRow:
-    """One published table.
+class SketchFacts:
+    """What the store knows of one published table.
 
     Args:
         stream: name of the stream.
@@ -139,7 +139,6 @@ class SketchRow:
         group: the group of users; None if they are not counted by group.
         released: when it was published, in UTC.
         size: number of its bytes.
-        sketch: its bytes, which `Sketch.read` takes.
     """
 
     stream: str
@@ -151,27 +150,28 @@ class SketchRow:
     group: str | None
     released: datetime
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SketchRow(SketchFacts):
+    """One published table.
+
+    Args:
+        sketch: its bytes, which `Sketch.read` takes.
+    """
+
     sketch: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class ListedSketch:
-    """One published table without its bytes; the fields are those of `SketchRow`.
+class ListedSketch(SketchFacts):
+    """One published table without its bytes.
 
     Args:
         id: its number in the store, from 1.
     """
 
     id: int
-    stream: str
-    start: datetime
-    end: datetime
-    complete: bool
-    number: int
-    statistic: str
-    group: str | None
-    released: datetime
-    size: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from panprivacy.statistics.overlaps.patterns import (
     check_number,
 )
 from panprivacy.statistics.release import Answers, Release
+
+_EQUAL_BY_CHANCE: Final = 0.01
+"""Probability below which equal tables are taken to be one table."""
 
 
 class PublishedTable(Protocol):
@@ -255,7 +258,7 @@ def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
                 "other users: make all windows with the same key="
             )
             raise InputError(message)
-        if one in seen:
+        if one in seen and (one is sketches[seen[one] - 1] or not _may_be_equal(one)):
             message = (
                 f"sketch {place} is sketch {seen[one]} once more: its noise would count as "
                 "users; leave it out"
@@ -268,6 +271,13 @@ def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
         BitTables(tables[0].layout, np.stack([one.packed for one in tables]), absent, present)
         for tables in by_shard
     ]
+
+
+def _may_be_equal(one: PublishedTable) -> bool:
+    """Return whether tables of two windows of the same users may be equal by chance."""
+    cells = sum(table.layout.cells for table in one.tables)
+    alike = max(ones**2 + (1 - ones) ** 2 for ones in one.probabilities)
+    return alike**cells > _EQUAL_BY_CHANCE
 
 
 def _all_tables(

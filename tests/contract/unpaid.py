@@ -37,7 +37,7 @@ LOOKS = {"state", "unsealed"}
 OF_MEMORY = {"kept", "now", "sums"}
 """The state itself, in the internals."""
 
-UNPAID = {"with_noise", "fresh_noise"}
+UNPAID = {"with_noise", "fresh_noise", "contributed"}
 """What the rest of the package pays for before it calls it, and noise alone, in the internals."""
 
 PARTS = "memory", "windows", "contributions", "releasing"
@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "check_plans": lambda one, _: one.check_plans([one.plan]),
     "check_state": lambda one, life: one.check_state(life.blank()),
     "began_in": lambda one, life: one.began_in(life.blank()),
+    "contributed": lambda one, _: one.contributed(one.reading()),
     "count": lambda one, _: one.count([1]),
     "earlier": lambda one, life: one.earlier(life.blank(), 0, 0),
     "expect": lambda one, _: one.expect(one.expects),

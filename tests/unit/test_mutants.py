@@ -147,7 +147,10 @@ CHANGING = {
 """States, coins of the audit, what is known of others, a search. The rest is public and shared."""
 
 
-DERIVED = {"DecompoundedReading", "HeavyCount", "LeavingPlan", "SoftThreshold", "_SeveralModels"}
+DERIVED = {
+    "DecompoundedReading", "HeavyCount", "LeavingPlan", "SoftThreshold", "_JoinedSlices",
+    "_SeveralModels",
+}  # fmt: skip
 """Of fields of others alone, which cannot be changed there either."""
 
 

@@ -15,6 +15,7 @@ from panprivacy.service.dashboard.guard import Readers
 from panprivacy.service.dashboard.history import History
 from panprivacy.service.dashboard.promise import Spent, StreamPromise, Year
 from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.statistics.abilities import unit_of_answers
 from panprivacy.statistics.histogram.plan import HistogramPlan
 from panprivacy.statistics.histogram.release import UNITS
 
@@ -54,7 +55,7 @@ class Look:
         plan = self.promise.plans.get(statistic)
         if isinstance(plan, HistogramPlan) and question in UNITS:
             return UNITS[question]
-        return plan.unit if plan else "users"
+        return unit_of_answers(plan, question) if plan else "users"
 
     def follow(self) -> None:
         """Read what is new.

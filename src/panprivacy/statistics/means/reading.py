@@ -144,6 +144,13 @@ class MeanModel:
         """Return the estimated number of users that came, from the second count."""
         return self._came(count)[0]
 
+    def is_sure_of_users(self, count: int, confidence: float) -> bool:
+        """Return whether the interval of the number of users that came is above 0."""
+        came, slope, _ = self._came(count)
+        state, output = self.cells / self.tau, self.noise[1]
+        quantile = noise_quantile(confidence, output / (state + output))
+        return came > quantile * slope / self.gain * math.sqrt(state + output)
+
     @property
     def _limit(self) -> float:
         """The largest sum over cells."""
@@ -267,8 +274,8 @@ class MeanReading:
         plan, numbers = self.plan, tuple(counts.tolist())
         value, low, high = self.model.answer(numbers, confidence)
         epsilon = float_above(plan.split.budget.release)
-        unknown = plan.tau > 1 and (low, high) == (1.0, float(plan.tau))
-        note = "more noise than signal: any mean is possible" if unknown else None
+        nobody = not self.model.is_sure_of_users(numbers[1], confidence)
+        note = "more noise than signal: perhaps nobody came" if nobody else None
         note = note or note_on(low, high, value=value)
         unit = plan.unit_of(MEAN.question)
         return Release(value, low, high, confidence, epsilon, numbers, MEAN, unit, note)

@@ -62,3 +62,17 @@ def test_a_spoilt_configuration_changes_nothing(store, file):
     assert board.trouble is None
     assert board.readers.streams(TOKENS["board"]) == ["shop", "calls"]
     board.close()
+
+
+def test_answers_have_the_unit_of_their_question(store, file):
+    published(store, days(1))
+    board = Board(load(file), file)
+    board.follow()
+    look = board.looks["shop"]
+    units = {one: look.unit("visits", one) for one in ("exactly", "quantile", "mean")}
+    board.close()
+    assert units == {
+        "exactly": "users by how often they came",
+        "quantile": "visits",
+        "mean": "events per user",
+    }

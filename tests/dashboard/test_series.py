@@ -72,3 +72,25 @@ def test_a_bin_is_called_by_its_ends_and_is_no_group():
     assert all(SeriesName.of(row).is_bin for row in rows)
     assert not SeriesName.of(ROW).is_bin
     assert by_group(rows) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "says"),
+    [
+        ("between", "first=1,last=4", "visits: between 1 to 4"),
+        ("cropped_moment", "tau=10,power=2", "visits: cropped moment 10**2"),
+        ("quantile", "share=0.5", "visits: quantile 0.5"),
+        ("mean", "", "visits: mean"),
+    ],
+)
+def test_a_question_is_named_as_elsewhere(question, arguments, says):
+    assert str(SeriesName("visits", question, arguments, None)) == says
+
+
+def test_ranges_of_states_are_bars():
+    rows = [
+        replace(ROW, question="between", argument=low, arguments=f"first={low},last={low + 1}")
+        for low in (1, 3, 5)
+    ]
+    ((_, bars),) = histograms(rows).items()
+    assert [bar.label for bar in bars] == ["1 to 2", "3 to 4", "5 to 6"]

@@ -41,7 +41,7 @@ class SeriesName(NamedTuple):
         ends = bin_ends(self.arguments)
         if self.question == QUESTION and ends is not None:
             return f"{self.statistic}: {ends[0]:g} to {ends[1]:g}"
-        numbers = "**".join(part.rpartition("=")[2] for part in self.arguments.split(",") if part)
+        numbers = _numbers(self.arguments)
         question = self.question.replace("_", " ")
         if question == self.statistic.replace("-", " ").replace("_", " ") and not numbers:
             return question
@@ -140,7 +140,7 @@ def histograms(newest: Iterable[Published]) -> dict[SeriesName, list[Bar]]:
     for row in newest:
         if row.argument is not None:
             asked = SeriesName.of(row)._replace(arguments="")
-            label = "**".join(part.rpartition("=")[2] for part in row.arguments.split(","))
+            label = _numbers(row.arguments)
             found.setdefault(asked, []).append((row.argument, Bar(label, ChartPoint.from_row(row))))
     return {
         asked: [bar for _, bar in sorted(bars, key=lambda one: one[0])]
@@ -165,3 +165,9 @@ def by_group(newest: Iterable[Published]) -> dict[SeriesName, list[Bar]]:
         return -math.inf if bar.point.is_lost else bar.point.value
 
     return {asked: sorted(bars, key=height, reverse=True) for asked, bars in found.items()}
+
+
+def _numbers(arguments: str) -> str:
+    """Return the numbers of a question: a range of states, or a power."""
+    between = " to " if arguments.startswith("first=") else "**"
+    return between.join(part.rpartition("=")[2] for part in arguments.split(",") if part)

@@ -58,6 +58,16 @@ IDS = {
         pa.RunEndEncodedArray.from_arrays([9, 10, 11, 20], ["x", *TEXTS]).slice(8, 4).slice(1),
         [BYTES[0], BYTES[1], BYTES[2]],
     ),
+    "runs of uuid": (
+        pa.RunEndEncodedArray.from_arrays([2, 3, 9], pa.array(UUIDS)).slice(1, 3),
+        [SIXTEEN[0], SIXTEEN[1], SIXTEEN[2]],
+    ),
+    "runs of a dictionary": (
+        pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS).dictionary_encode()), BYTES
+    ),
+    "runs of views": (
+        pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS, pa.string_view())), BYTES
+    ),
     "Polars UUIDs": (pl.Series(UUIDS), SIXTEEN),
     "Polars texts as Object": (pl.Series(TEXTS, dtype=pl.Object), BYTES),
     "column of Polars UUIDs": (pl.DataFrame({"user": UUIDS})["user"], SIXTEEN),
@@ -191,7 +201,10 @@ def test_groups_of_this_type_are_not_passed_over_as_others(case):
         groups(ignore_others=True).update(np.arange(len(given)), given)
 
 
-@pytest.mark.parametrize("case", ["runs of texts", "dictionary of views", "Polars categories"])
+@pytest.mark.parametrize("case", [
+    *("runs of texts", "runs of a dictionary", "runs of views"),
+    *("dictionary of views", "Polars categories"),
+])  # fmt: skip
 def test_groups_of_encoded_texts_are_matched(case):
     given, _ = IDS[case]
     found = groups(ignore_others=True).internals.memory.prepare(np.arange(3), given)

@@ -20,6 +20,7 @@ from tests.unit.reading import (
     from_pipe,
     refusal,
     rows,
+    stream_bytes,
     table,
 )
 
@@ -100,6 +101,25 @@ def test_a_large_arrow_batch_is_handed_out_in_parts(tmp_path):
     parts = batches(path, USER, kind=None)
     assert [part.num_rows for part in parts] == [1 << 18, 1 << 18, 600_000 - (1 << 19)]
     assert pa.Table.from_batches(parts)["user"].to_numpy().tolist() == list(range(600_000))
+
+
+def test_runs_are_decoded_in_parts_and_show_their_nulls(tmp_path):
+    for values in (pa.array(["ada", None]), pa.array(["ada", None]).dictionary_encode()):
+        users = pa.RunEndEncodedArray.from_arrays([300_000, 600_000], values)
+        path = tmp_path / "runs.arrows"
+        batch = pa.record_batch({"user": users})
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        parts = batches(path, USER, kind=None)
+        assert [part.num_rows for part in parts] == [1 << 18, 1 << 18, 600_000 - (1 << 19)]
+        assert [part.column(0).null_count for part in parts] == [0, 224_288, 75_712]
+        assert {part.column(0).type for part in parts} == {pa.string()}
+
+
+def test_runs_of_a_dictionary_are_refused_on_a_pipe():
+    users = pa.RunEndEncodedArray.from_arrays([2], pa.array(["ada"]).dictionary_encode())
+    error = refusal(from_pipe, stream_bytes(pa.table({"user": users})), USER, kind="arrow")
+    assert "is dictionary-encoded" in str(error)
 
 
 def test_a_dictionary_would_stay_in_memory_while_a_pipe_is_open(tmp_path):

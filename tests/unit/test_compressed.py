@@ -88,10 +88,45 @@ def test_through_a_pipe_the_command_is_named(name, command):
     assert said == expected
 
 
-def test_a_zip_of_several_files_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", ["csv", None])
+def test_a_zip_of_several_files_is_refused(kind, tmp_path):
     path = tmp_path / "visits.zip"
     path.write_bytes(zipped(a=CSV, b=CSV))
-    assert "holds 2 files" in str(refusal(rows, path, USER))
+    assert "holds 2 files" in str(refusal(rows, path, USER, kind=kind))
+
+
+@pytest.mark.parametrize("name", ["c.zip", "visits.2026.zip", "C.ZIP"])
+def test_the_file_within_a_zip_tells_the_format(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(zipped(**{"folder/visits.csv": CSV}))
+    assert rows(path, USER, kind=None) == USERS
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04", zipped(visits=CSV), None])
+def test_a_zip_that_does_not_tell_the_format_is_refused(content, tmp_path):
+    path = tmp_path / "visits.zip"
+    if content:
+        path.write_bytes(content)
+    assert "the extension does not tell the format" in str(refusal(rows, path, USER, kind=None))
+
+
+OTHERS = {
+    "lz4": (b"\x04\x22\x4d\x18\x60\x40\x82", ".lz4", "lz4 -dc"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0", ".7z", "7z x -so"),
+    "compress": (b"\x1f\x9d\x90u\xe6\x94", ".Z", "uncompress -c"),
+    "lzip": (b"LZIP\x01\x0c\0", ".lz", "lzip -dc"),
+    "lzma": (lzma.compress(CSV, lzma.FORMAT_ALONE), ".lzma", "xz --format=lzma -dc"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_compressed_file_is_refused_as_what_it_is(name, tmp_path):
+    data, extension, command = OTHERS[name]
+    path = tmp_path / f"visits.csv{extension}"
+    path.write_bytes(data)
+    expected = f"this is {name}; decompress it on the way: {command} FILE | panprivacy run - ..."
+    assert str(refusal(rows, path, USER, kind=None)) == expected
+    assert str(refusal(from_pipe, data, USER)) == expected
 
 
 def test_other_formats_within_a_compressed_file(tmp_path):

@@ -271,14 +271,28 @@ def gatherable(column: Any) -> Any:
 def decoded(column: Any) -> Any:
     """Return an Arrow array, chunked or not, with values in place of a dictionary, as `gatherable`.
 
-    pyarrow cannot decode views, which Polars writes.
+    Runs are decoded too. pyarrow cannot decode views, which Polars writes, nor runs of them.
     """
-    if not pa.types.is_dictionary(column.type):
+    if not (pa.types.is_dictionary(column.type) or pa.types.is_run_end_encoded(column.type)):
         return gatherable(column)
     if isinstance(column, pa.ChunkedArray):
-        kind = gatherable(pa.array([], column.type.value_type)).type
+        kind = decoded(pa.array([], column.type.value_type)).type
         return pa.chunked_array([decoded(chunk) for chunk in column.chunks], kind)
+    if pa.types.is_run_end_encoded(column.type):
+        return decoded(without_runs(column))
     return gatherable(column.dictionary).take(column.indices)
+
+
+def without_runs(chunk: pa.Array) -> pa.Array:
+    """Return a value for each row, and so a null for each, in place of runs; dictionaries stay.
+
+    Rows are taken from the values: `run_end_decode` does not know UUIDs, dictionaries and views.
+    """
+    if not pa.types.is_run_end_encoded(chunk.type):
+        return chunk
+    numbered = pa.RunEndEncodedArray.from_arrays(chunk.run_ends, np.arange(len(chunk.values)))
+    rows = pc.run_end_decode(numbered.slice(chunk.offset, len(chunk)))
+    return gatherable(chunk.values).take(rows)
 
 
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:
@@ -330,8 +344,7 @@ def _decoded(chunk: pa.Array, wanted: str) -> pa.Array:
     Raises:
         InputError: the bytes of the column may be references to Python objects.
     """
-    if pa.types.is_run_end_encoded(chunk.type):
-        chunk = pc.run_end_decode(chunk)
+    chunk = without_runs(chunk)
     if _stored(chunk).type == _REFERENCES:
         raise InputError(wanted + _MAYBE_REFERENCES)
     return chunk

@@ -21,6 +21,7 @@ from panprivacy.intake.sources.bodies import MEDIA_TYPES, BodyReader
 from panprivacy.intake.sources.columnar import read_arrow, read_parquet
 from panprivacy.intake.sources.columns import Column, Prefixes, StartError, check_wanted, show
 from panprivacy.intake.sources.compressed import EXTENSIONS as PACKED
+from panprivacy.intake.sources.compressed import ZIP, member_name
 from panprivacy.intake.sources.delimited import Dialect, line_of, read_delimited
 from panprivacy.intake.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.intake.sources.ndjson import read_ndjson
@@ -189,7 +190,9 @@ def _format(path: str, named: str | None) -> str:
         raise InputError(message)
     plain = PurePath(path)
     if plain.suffix.lower() in PACKED:
-        plain = plain.with_suffix("")
+        packing, plain = plain.suffix.lower(), plain.with_suffix("")
+        if packing == ZIP and plain.suffix.lower() not in _EXTENSIONS:  # the file within has a name
+            plain = PurePath(member_name(path) or plain)
     extension = plain.suffix.lower()
     if extension == ".json":
         message = (

@@ -76,7 +76,9 @@ def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.Record
     fields = Fields(reader.schema)
     columns = check_columns(columns, fields.names)
     for column in columns:
-        if file.size is None and pa.types.is_dictionary(fields.type_of(column.name)):
+        kind = fields.type_of(column.name)
+        kind = kind.value_type if pa.types.is_run_end_encoded(kind) else kind
+        if file.size is None and pa.types.is_dictionary(kind):
             message = (
                 f"column {show(column.name)} is dictionary-encoded, and Arrow would keep the "
                 "dictionary, which holds ids, as long as the pipe is open; send it decoded"
@@ -147,14 +149,13 @@ def _paths_within(fields: Iterable[pa.Field]) -> Iterator[tuple[str, tuple[str, 
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a sound batch, decoded, in parts of bounded length."""
-    decoded = _decoded(batch)
-    for start in range(0, decoded.num_rows, BATCH_ROWS):
-        yield decoded.slice(start, BATCH_ROWS)
+    """Yield a sound batch in parts of bounded length, each decoded: a run may have any length."""
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield _decoded(batch.slice(start, BATCH_ROWS))
 
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with plain columns in place of dictionaries."""
+    """Return the batch with plain columns in place of dictionaries and runs."""
     plain = [decoded(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 

@@ -81,11 +81,41 @@ def _open_zip(file: BinaryIO) -> Any:
         InputError: there are several, or none.
     """
     archive = zipfile.ZipFile(file)
+    return archive.open(_only_member(archive))
+
+
+def _only_named(name: str, command: str) -> Packing:
+    """Return a format that is recognised and not unpacked: a file is refused as what it is."""
+
+    def refuse(_: BinaryIO) -> Any:
+        raise InputError(packing.advice)
+
+    packing = Packing(name, command, refuse)
+    return packing
+
+
+def member_name(path: str) -> str | None:
+    """Return the name of the only file of a zip; None if the path is no sound zip file.
+
+    Raises:
+        InputError: it holds several files, or none.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113 - a pipe would block
+        return None
+    try:
+        archive = zipfile.ZipFile(path)
+    except DAMAGE:
+        return None
+    with archive:
+        return _only_member(archive).filename
+
+
+def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     members = [one for one in archive.infolist() if not one.is_dir()]
     if len(members) != 1:
         message = f"this zip holds {len(members):,} files: unpack it, and read them one by one"
         raise InputError(message)
-    return archive.open(members[0])
+    return members[0]
 
 
 _PACKINGS = {
@@ -94,9 +124,18 @@ _PACKINGS = {
     rb"\xfd7zXZ\0": Packing("xz", "xz -dc", lzma.LZMAFile),
     rb"BZh[1-9]1AY": Packing("bzip2", "bzip2 -dc", bz2.BZ2File),
     rb"PK\x03\x04": Packing("zip", "unzip -p", _open_zip),
+    rb"\x04\x22\x4d\x18": _only_named("lz4", "lz4 -dc"),
+    rb"7z\xbc\xaf\x27\x1c": _only_named("7z", "7z x -so"),
+    rb"\x1f\x9d": _only_named("compress", "uncompress -c"),
+    rb"LZIP\x01": _only_named("lzip", "lzip -dc"),
+    rb"\x5d\0\0": _only_named("lzma", "xz --format=lzma -dc"),
 }
 
-EXTENSIONS = ".gz", ".zst", ".zstd", ".xz", ".bz2", ".zip"
+ZIP = ".zip"
+EXTENSIONS = (
+    *(".gz", ".zst", ".zstd", ".xz", ".bz2", ZIP),
+    *(".lz4", ".7z", ".z", ".lz", ".lzma"),
+)
 
 
 def packing_of(start: bytes) -> Packing | None:

@@ -8,7 +8,7 @@ import pytest
 
 from panprivacy.service.config.loading import load
 from panprivacy.service.dashboard.board import Board
-from panprivacy.service.dashboard.distribution import Distribution, of_group, percentile_lines
+from panprivacy.service.dashboard.distribution import DistributionCards, of_group, percentile_lines
 from panprivacy.service.dashboard.series import SeriesName
 from tests.dashboard.rows import ROW, line, point, published
 from tests.service.binned import bins
@@ -27,7 +27,7 @@ def made(page, board, store):
         published(store, rows)
         look = board.looks["shop"]
         look.follow()
-        cards = Distribution(look)
+        cards = DistributionCards(look)
         cards.draw(group)
         return cards
 

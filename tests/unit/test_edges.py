@@ -65,3 +65,9 @@ def test_deltas_are_added_to_the_bin_of_their_value():
     edges = Edges.linear(0, 4, 4, is_open=False)
     found = edges.count(np.array([0.5, 0.5, 3.5, 4]), np.array([1, 1, -1, 1]))
     assert found.tolist() == [2, 0, 0, 0]
+
+
+def test_edges_are_told_in_a_few_words():
+    edges = Edges.log(1, 1_000, 300, is_open=True)
+    assert str(edges) == "301 from 1 to 1000, with a bin without an end on each side"
+    assert str(Edges.linear(0, 10, 5, is_open=False)) == "6 from 0 to 10"

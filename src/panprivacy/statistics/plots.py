@@ -183,6 +183,8 @@ def nearest(names: Sequence[Any], of: int) -> str:
         of: how many there are.
     """
     others = [str(one) for one in names if one.question != "exactly"]
+    if len(others) == len(names):
+        return f"the first {len(names):,} of {of:,} answers"
     states = f"the {len(names) - len(others)} states nearest to 0"
     return f"{' and '.join([states, *others])}, of {of:,} answers"
 

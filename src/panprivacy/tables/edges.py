@@ -64,6 +64,12 @@ class Edges:
             raise PlanError(message)
         return cls(_rising(np.geomspace(low, high, bins + 1)), is_open, is_log=True)
 
+    def __str__(self) -> str:
+        """Return how many edges there are, and from where to where."""
+        low, high = self.inner[0], self.inner[-1]
+        beyond = ", with a bin without an end on each side" if self.is_open else ""
+        return f"{len(self.inner):,} from {low:g} to {high:g}{beyond}"
+
     @property
     def bins(self) -> int:
         """Number of bins, with those that have no end."""

@@ -23,10 +23,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from panprivacy.intake.programs.values_picture import draw_values
 from panprivacy.privacy.coins import SystemCoins
 from panprivacy.privacy.guarantee import PrivacyLoss, format_rounded_up
 from panprivacy.statistics.abilities import Drawable, unit_of_answers
 from panprivacy.statistics.drawing import Drawing, most_made_up
+from panprivacy.statistics.histogram.plan import HistogramPlan
 from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.plots import nearest
@@ -91,7 +93,7 @@ def plot_steps(
     statistics: Mapping[str, Statistic[Any, Any]],
     steps: Sequence[tuple[datetime, Answers, Mapping[Name, float]]],
 ) -> None:
-    """Draw each statistic over time, with its interval.
+    """Draw each statistic over time, with its interval; a histogram as it is at the end.
 
     Args:
         path: PNG file to write.
@@ -99,37 +101,53 @@ def plot_steps(
         steps: for each, its end, the released answers, and the exact answers if they are public.
     """
     figure = Figure(figsize=(11, 4.2 * len(statistics)), layout="constrained", dpi=120)
-    parts = figure.subplots(len(statistics), 1, squeeze=False, sharex=True)[:, 0]
+    of_values = [isinstance(one.plan, HistogramPlan) for one in statistics.values()]
+    parts = figure.subplots(len(statistics), 1, squeeze=False, sharex=not any(of_values))[:, 0]
     for axis, (label, statistic) in zip(parts, statistics.items(), strict=True):
         plan = statistic.plan
-        told = [
-            (moment, one, truths.get(name))
-            for moment, answers, truths in steps
-            for name, one in answers.where(statistic=label).items()
-            if one is not None
-        ]
-        if len(told) == 1:  # a line of one point is an empty box
-            ((moment, one, truth),) = told
-            _draw_release(axis, one, truth)
-            axis.set_xticks([0], [f"{moment:%Y-%m-%d %H:%M:%S}"])
-            axis.set(xlim=(-2, 2))
+        if isinstance(plan, HistogramPlan):
+            released = dict(steps[-1][1].where(statistic=label).items())
+            draw_values(axis, released, is_log=plan.edges.is_log)
         else:
-            _draw_line(axis, told)
+            _draw_steps(axis, label, plan, steps)
         asked = f"{label}: {plan.question} (epsilon {format_rounded_up(plan.request.epsilon)})"
         axis.set_title(textwrap.fill(asked, _WIDTH), loc="left", fontweight="bold")
-        ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
-        ends = [0, *filter(math.isfinite, ends)]
-        axis.set(ylabel=plan.unit, ylim=(min(ends), max(ends) * 1.08 or None))
-        last = told[-1][1].value
-        axis.annotate(
-            format_number(last, plan.unit), (told[-1][0] if len(told) > 1 else 0, last), (8, 8),
-            textcoords="offset points", fontsize=12, color=_INK,
-        )  # fmt: skip
-        _finish(axis, 0.08)
-    parts[-1].set_xlabel("end of the step, UTC", loc="left")
+    if not of_values[-1]:
+        parts[-1].set_xlabel("end of the step, UTC", loc="left")
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")
     path.write_bytes(drawn.getvalue())  # at once: the file may be in use
+
+
+def _draw_steps(
+    axis: Axes,
+    label: str,
+    plan: Plan,
+    steps: Sequence[tuple[datetime, Answers, Mapping[Name, float]]],
+) -> None:
+    """Draw the answer of each step over time."""
+    told = [
+        (moment, one, truths.get(name))
+        for moment, answers, truths in steps
+        for name, one in answers.where(statistic=label).items()
+        if one is not None
+    ]
+    if len(told) == 1:  # a line of one point is an empty box
+        ((moment, one, truth),) = told
+        _draw_release(axis, one, truth)
+        axis.set_xticks([0], [f"{moment:%Y-%m-%d %H:%M:%S}"])
+        axis.set(xlim=(-2, 2))
+    else:
+        _draw_line(axis, told)
+    ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
+    ends = [0, *filter(math.isfinite, ends)]
+    axis.set(ylabel=plan.unit, ylim=(min(ends), max(ends) * 1.08 or None))
+    last = told[-1][1].value
+    axis.annotate(
+        format_number(last, plan.unit), (told[-1][0] if len(told) > 1 else 0, last), (8, 8),
+        textcoords="offset points", fontsize=12, color=_INK,
+    )  # fmt: skip
+    _finish(axis, 0.08)
 
 
 def _draw_line(axis: Axes, told: Sequence[tuple[datetime, Release, float | None]]) -> None:

@@ -104,7 +104,7 @@ _WHISKER: Final = """(params, api) => {
 }"""
 
 Options = dict[str, Any]
-Ends = tuple[float | None, float | None]
+DrawnEnds = tuple[float | None, float | None]
 
 
 def over_time(points: ChartPoints, unit: str, zone: str) -> Options:
@@ -236,7 +236,7 @@ def _marks(data: list[list[Any]], *, few: bool) -> dict[str, Any]:
 
 
 def _band(
-    places: Sequence[float], ends: Sequence[Ends], colour: str, stack: str
+    places: Sequence[float], ends: Sequence[DrawnEnds], colour: str, stack: str
 ) -> list[dict[str, Any]]:
     """Return the band of intervals: an invisible base, and their widths stacked upon it."""
     low = [[at, low] for at, (low, _) in zip(places, ends, strict=True)]
@@ -346,7 +346,7 @@ def _intervals(
     beside: Sequence[ChartPoint] | None = None,
     *,
     is_log: bool = False,
-) -> list[Ends]:
+) -> list[DrawnEnds]:
     """Return the ends of all intervals, cut off if they are infinite; None if they are lost.
 
     Args:

@@ -16,7 +16,7 @@ from panprivacy.service.outgoing.records import Published
 _SHARE = "share="
 
 
-class Distribution:
+class DistributionCards:
     """Two cards of the page of a stream, each hidden while there is nothing for it.
 
     Args:

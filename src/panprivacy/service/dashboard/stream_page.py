@@ -14,7 +14,7 @@ from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.dashboard import charts
 from panprivacy.service.dashboard.board import Look
 from panprivacy.service.dashboard.cohorts import CohortTriangle
-from panprivacy.service.dashboard.distribution import Distribution, of_group
+from panprivacy.service.dashboard.distribution import DistributionCards, of_group
 from panprivacy.service.dashboard.elements import Choice, PageElement, button, link, tag
 from panprivacy.service.dashboard.frame import Live
 from panprivacy.service.dashboard.parts import (
@@ -67,7 +67,7 @@ class StreamPage:
                     self._span = Choice("Show", self._draw_line, list(_SPANS))
             self._line = chart()
             self._line_says = tag("p", " ", "small")
-        self._distribution = Distribution(look)
+        self._distribution = DistributionCards(look)
         promise = look.promise
         self._cohorts = CohortTriangle(promise.config, promise.guarantee, look.cohorts)
         self._bars = tag("section", style="card hidden")

@@ -73,7 +73,7 @@ def test_percentiles_are_stored(made, store, clock):
     assert list(found) == [("quantile", "share=0.5"), ("quantile", "share=0.9"), ("mean", "")]
     assert found["quantile", "share=0.5"].high <= 3.0
     assert found["quantile", "share=0.9"].low >= 5.5
-    assert "a user of up to 5 events loses" in stream.described()["guarantee"]
+    assert "a user of up to 5 events in all loses" in stream.described()["guarantee"]
 
 
 def test_the_configuration_of_the_page_is_read(tmp_path):

@@ -152,3 +152,8 @@ def test_a_plan_says_for_what_it_is_where_nobody_did():
     planned = "planned for expected=1000:1000000000, as nothing else was said"
     assert planned in run_command("plan", "distinct", "--epsilon", "1").stdout
     assert "planned for" not in run_command("plan", "distinct,expected=99", "--epsilon", "4").stdout
+
+
+def test_a_plan_of_tables_alone_covers_no_window_that_is_seen():
+    said = run_command("plan", "overlap,expected=1000,covers=publication", "--epsilon", "4").stdout
+    assert "365 windows of a year, where nobody sees the state, loses epsilon 1,460" in said

@@ -11,6 +11,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from panprivacy.cli.output import json_line, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
 from panprivacy.intake.programs.counting import make_counting
 from panprivacy.intake.programs.intake import Columns, Intake, Nulls
@@ -35,6 +36,20 @@ def test_a_year_has_as_many_windows_as_begin_in_it(window, windows, number):
     (printed,) = publisher.last()
     assert printed.loss.windows == number
     assert printed.loss.loss == make().guarantee.over(number)
+
+
+@pytest.mark.parametrize(("covers", "seen"), [("seizure", 1), ("publication", 0)])
+def test_a_window_is_said_to_be_seen_where_that_is_covered(covers, seen, capsys):
+    def make():
+        tables = Specification.from_text(f"overlap,expected=100,covers={covers}")
+        return make_counting([tables], epsilon=Fraction(9), releases=1)
+
+    (printed,) = InWindows(make, Schedule(1, None, 3_600, 12), 0.95).last()
+    assert json.loads(json_line(printed))["loss"]["seen"] == seen
+    print_text(printed)
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("12 windows, one of them seen" in text) == bool(seen)
+    assert ("12 windows, where nobody sees the state" in text) != bool(seen)
 
 
 @pytest.mark.long

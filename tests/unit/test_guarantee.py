@@ -492,6 +492,19 @@ def test_a_year_of_contributions_is_a_year_of_intrusions():
     assert "a contribution is the look at its window" in str(handed_out)
 
 
+def test_where_no_look_is_covered_no_window_is_seen():
+    tables = pp.Guarantee(Fraction(1), unseen=Fraction(1), looks=False)
+    assert tables.over(365) == tables.over(365, seen=0)
+    assert "365 windows of a year, where nobody sees the state, loses" in tables.says_of_year(
+        86_400
+    )
+    with pytest.raises(pp.PlanError, match="covers no look at the state"):
+        tables.over(365, seen=1)
+    assert "365 windows of a year, one of them seen, loses" in PROMISE.says_of_year(86_400)
+    always = pp.Guarantee(Fraction(1))
+    assert "365 windows of a year, seen or not, loses" in always.says_of_year(86_400)
+
+
 def test_an_event_is_in_one_window():
     event = pp.Guarantee(Fraction(1), adjacency="event")
     assert event.over(365, seen=3) == event.loss

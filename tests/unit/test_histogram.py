@@ -217,7 +217,10 @@ def test_the_exact_audit_finds_epsilon_for_one_event(name):
 def test_the_guarantee_says_what_a_user_loses():
     promise = histogram(per_user=12, epsilon="1/2").guarantee
     assert promise.of_user.epsilon == 6
-    assert "a user of up to 12 events loses epsilon 6" in str(promise)
+    assert "a user of up to 12 events in all loses epsilon 6" in str(promise)
+    assert "are announced, for each event of a user;" in str(promise)
+    assert "takes one back" in str(histogram(per_user=12, signed=True).guarantee)
+    assert "takes one back" not in str(histogram(signed=True).guarantee) + str(promise)
     assert promise.document()["user"]["epsilon"] == 6
     assert promise.crash == 1
     alone = histogram().guarantee

@@ -68,7 +68,10 @@ class TestBytes:
         assert pp.Sketch.read(joined.to_bytes()) == joined
         assert [one.name for one in joined.shards] == ["shard 0", "shard 1"]
         assert joined.known()["cells"] == 2 * published([1]).layout.cells
-        assert joined.guarantee == published([1], epsilon=12).guarantee
+        (said,) = joined.guarantee.conditions
+        assert said.startswith("it holds for a user of one shard")
+        alone = published([1], epsilon=12).guarantee
+        assert joined.guarantee == alone.on_condition(said)
 
     def test_names_of_streams_that_differ_are_left_out(self):
         monday = datetime(2026, 1, 5, tzinfo=UTC)
@@ -101,6 +104,8 @@ class TestRefused:
         one = published([1])
         with pytest.raises(InputError, match="shard us is shard eu once more"):
             pp.join({"eu": one, "us": one})
+        with pytest.raises(InputError, match="shard us is shard eu once more"):
+            pp.join({"a": published([2]), "eu": one, "us": pp.Sketch.read(one.to_bytes())})
         with pytest.raises(InputError, match="join 2 to 256 sketches"):
             pp.join({"eu": one})
         with pytest.raises(InputError, match="shard us is joined of shards already"):

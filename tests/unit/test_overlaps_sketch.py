@@ -105,3 +105,15 @@ def packed(front, table):
     text = json.dumps(front).encode()
     body = b"PPSKETCH" + struct.pack("<I", len(text)) + text + table
     return body + hashlib.sha256(body).digest()
+
+
+@pytest.mark.parametrize("releases", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [4, 8, 16])
+def test_what_a_sketch_says_of_crashes_bounds_what_its_plan_says(epsilon, releases):
+    told = {"epsilon": epsilon, "expected": 1_000, "releases": releases}
+    state = pp.OverlapSketch(**told)
+    planned, said = state.guarantee, state.release().sketch.guarantee
+    assert 0 < planned.crash <= said.crash == said.unseen_loss.epsilon
+    assert releases > 1 or said.crashed(3).epsilon >= planned.crashed(3).epsilon
+    tables = pp.OverlapSketch(**told, covers="publication").release().sketch
+    assert tables.guarantee.crash == 0

@@ -74,4 +74,31 @@ def test_a_window_whose_state_nobody_sees_is_said(one):
     price = SketchPrice.of([one, other])
     assert not price.looks
     assert str(price).startswith("a user of all 2 windows, where nobody sees the state, loses")
-    assert price.loss.epsilon == 3
+    assert price.loss.epsilon == one.guarantee.epsilon + other.guarantee.epsilon
+
+
+def test_one_look_sees_the_windows_of_all_streams_at_a_moment(one):
+    guarantee = one.guarantee
+    site, app = days(one, 1, 2, stream="site"), days(one, 1, stream="app")
+    price = SketchPrice.of([*site, *app])
+    assert price.loss == guarantee.loss.times(2) + guarantee.unseen_loss
+    assert price.document()["windows"] == 2
+    alone = [one.named(stream=name) for name in ("site", "app")]
+    assert SketchPrice.of(alone).loss == guarantee.loss.times(2)
+
+
+def test_one_look_sees_windows_that_overlap(one):
+    def window(first, last, stream):
+        start, end = (datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (first, last))
+        return one.named(start=start, end=end, stream=stream)
+
+    guarantee = one.guarantee
+    chain = [window(0, 4, "a"), window(3, 7, "b"), window(6, 10, "c")]
+    price = SketchPrice.of(chain)
+    assert price.loss == guarantee.loss.times(2) + guarantee.unseen_loss
+    assert price.document()["seen"] == 2
+    assert "3 windows, 2 of them seen by one look, loses" in str(price)
+    after_another = SketchPrice.of([window(0, 3, "a"), window(3, 7, "b")])
+    assert after_another.loss == guarantee.over(2)
+    assert "one of them seen" in str(after_another)
+    assert "all seen by one look" in str(SketchPrice.of(chain[:2]))

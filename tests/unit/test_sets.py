@@ -50,6 +50,22 @@ class TestSets:
         assert found.exactly(3).low < 500 < found.exactly(3).high
         assert found.at_least(2).low < 2_000 < found.at_least(2).high
 
+    def test_a_copy_under_another_name_is_refused(self):
+        monday, tuesday, wednesday = (published([1], epsilon=4) for _ in range(3))
+        copy = pp.Sketch.read(monday.to_bytes()).named(stream="another")
+        with pytest.raises(InputError, match="sketch 3 is sketch 1 once more"):
+            pp.overlap(monday, tuesday, copy)
+        with pytest.raises(InputError, match="sketch 2 is sketch 1 once more"):
+            (monday & copy).count()
+        joined = [pp.join({"eu": one, "us": monday}) for one in (tuesday, wednesday)]
+        with pytest.raises(InputError, match="sketch 2 has a table of sketch 1 once more"):
+            pp.overlap(*joined)
+
+    def test_tables_of_few_cells_may_be_equal_by_chance(self):
+        tables = [published([1], epsilon=16, expected=1) for _ in range(9)]
+        assert len({one.table for one in tables}) < 9  # three bits have eight patterns
+        assert pp.overlap(*tables).union(confidence=1 - 1e-9).low <= 1
+
     def test_what_cannot_be_compared_is_refused(self, windows):
         monday = windows[0]
         with pytest.raises(InputError, match="compare two sketches or more"):

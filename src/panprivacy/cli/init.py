@@ -90,7 +90,7 @@ def init(
         written = streams[name]
         windows, year = written.guarantee.year(written.window_seconds)
         print(f"As it stands, a user of one window loses {written.guarantee.loss} at most.")
-        print(f"In a year of {windows:,} windows, one of them seen, it is {year}.")
+        print(f"In a year of {windows:,} windows, {written.guarantee.says_of_look}, it is {year}.")
     else:
         _print_total(streams.values())
     first = f"Say in {config} what to count"
@@ -108,7 +108,10 @@ def _print_total(streams: Iterable[StreamConfig]) -> None:
             window = PrivacyLoss.total(one.loss for one, _ in found)
             year = PrivacyLoss.total(one.year(seconds)[1] for one, seconds in found)
             print(f"In one window of each stream {whose} loses {window} at most.")
-            print(f"In a year, one window of each stream seen, it is {year}.")
+            seen = "one window of each stream seen"
+            if not all(one.looks for one, _ in found):
+                seen += " where a look is covered"
+            print(f"In a year, {seen}, it is {year}.")
 
 
 def _print_identity(identity: str) -> None:

@@ -26,7 +26,7 @@ _LOST = "too many users share a counter; plan for more with expected=, next time
 
 @dataclass(frozen=True)
 class LossOverWindows:
-    """The loss of a user who is in each of several windows, of which one is seen."""
+    """The loss of a user who is in each of several windows, of which one is seen if it may be."""
 
     windows: int
     loss: PrivacyLoss
@@ -104,7 +104,9 @@ def json_line(printed: Printed) -> str:
             "complete": printed.window.complete,
         }
         several = printed.loss
-        document["loss"] = {"windows": several.windows, "seen": 1, **several.loss.document()}
+        seen = int(printed.guarantee.looks)
+        loss = {"windows": several.windows, "seen": seen, **several.loss.document()}
+        document["loss"] = loss
     if printed.interrupted:
         document["interrupted"] = True
     if printed.sketches:
@@ -250,6 +252,6 @@ def _promise(printed: Printed) -> str:
     """Return the guarantee, and the loss over windows."""
     promise = str(printed.guarantee)
     if printed.loss:
-        promise = f"in this window {promise}; over {printed.loss.windows:,} windows, one of them "
-        promise += f"seen, {printed.loss.loss}"
+        promise = f"in this window {promise}; over {printed.loss.windows:,} windows, "
+        promise += f"{printed.guarantee.says_of_look}, {printed.loss.loss}"
     return promise

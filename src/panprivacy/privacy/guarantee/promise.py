@@ -97,23 +97,30 @@ class Guarantee:
         """The epsilon of a look at a window on top of the loss without one."""
         return self.epsilon - self.unseen_loss.epsilon
 
-    def over(self, windows: int, *, seen: int = 1) -> PrivacyLoss:
+    def over(self, windows: int, *, seen: int | None = None) -> PrivacyLoss:
         """Return the loss of a user who is in several windows, with an intruder in some of them.
 
         An event is in one window only. [docs/guarantees/windows.md]
 
         Args:
             windows: number of windows that contain the user.
-            seen: the number of these whose state somebody sees.
+            seen: the number of these whose state somebody sees; None for one where the guarantee
+                covers a look, and for none where it does not.
+
+        Raises:
+            PlanError: some are seen, and the guarantee covers no look.
         """
         count = whole_number(1, MOST_WINDOWS, windows=windows)
-        open_ones = whole_number(0, count, seen=seen)
+        open_ones = whole_number(0, count, seen=int(self.looks) if seen is None else seen)
+        if open_ones and not self.looks:
+            message = "this guarantee covers no look at the state, so seen must be 0"
+            raise PlanError(message)
         if self.adjacency == "event":
             return self.loss
         return self.loss.times(open_ones) + self.unseen_loss.times(count - open_ones)
 
     def year(self, window_seconds: float) -> tuple[int, PrivacyLoss]:
-        """Return the number of windows in a year, and the loss over them if one is seen."""
+        """Return the number of windows in a year, and the loss over them; see `over`."""
         windows = windows_in_a_year(window_seconds)
         return windows, self.over(windows)
 
@@ -128,8 +135,13 @@ class Guarantee:
         if self.adjacency == "event":
             return f"an event is counted in one window: it loses {loss}, however many there are"
         each = f"a {self.adjacency} who is in all {windows:,} windows of a year"
-        seen = "seen or not" if self.unseen is None else "one of them seen"
+        seen = "seen or not" if self.looks and self.unseen is None else self.says_of_look
         return f"{each}, {seen}, loses {loss}"
+
+    @property
+    def says_of_look(self) -> str:
+        """The look that a loss over windows has in it, as half a sentence."""
+        return "one of them seen" if self.looks else "where nobody sees the state"
 
     def crashed(self, crashes: int, *, announced: int | None = None) -> PrivacyLoss:
         """Return the loss over crashes after each of which an earlier state is resumed.
@@ -234,6 +246,10 @@ class Guarantee:
         """Return the loss that crashes add, as half a sentence; empty if they add nothing."""
         if not self.crash:
             return ""
+        found = self._says_of_crashes(digits)
+        return found if self.events_per_user is None else f"{found}, for each event of a user"
+
+    def _says_of_crashes(self, digits: int) -> str:
         most = PrivacyLoss(self.crash, self.delta).text(digits)
         if self.additional_crash == self.crash:
             return f"each crash after which an earlier state goes on adds up to epsilon {most}"
@@ -265,7 +281,7 @@ class Guarantee:
             promise += f"each further group costs them {further.text()} more"
         if self.of_user is not None:
             events = _counted(self.events_per_user or 1, "event")
-            promise += f"; a user of up to {events} loses {self.of_user}"
+            promise += f"; a user of up to {events} in all loses {self.of_user}"
         crashes = self.says_of_crashes()
         return "; ".join([promise, *([crashes] if crashes else []), *self.conditions])
 

@@ -157,11 +157,12 @@ def triangle(table: CohortTable, short: Callable[[datetime], str]) -> None:
 
 def says_of_cost(guarantee: Guarantee, windows: int) -> str:
     """Return what the windows of a triangle cost a user who came in all of them."""
-    unseen, seen = guarantee.over(windows, seen=0), guarantee.over(windows, seen=1)
+    unseen = guarantee.over(windows, seen=0)
     text = f"Cells are blank where there is more noise than signal. Who came in all {windows} "
     text += f"windows loses at most epsilon {unseen.text(_DIGITS)}"
     if guarantee.looks:
-        text += f", and {seen.text(_DIGITS)} if somebody saw the state of one of them"
+        seen = guarantee.over(windows, seen=1).text(_DIGITS)
+        text += f", and {seen} if somebody saw the state of one of them"
     return f"{text}. Comparing the tables costs nothing more."
 
 

@@ -153,9 +153,10 @@ def gauges(look: Look) -> None:
     )
     if not look.promise.lasting:
         seized = f"{year.announced:,} announced as seen and" if year.announced else "with"
+        seized = f"{seized} one seized" if guarantee.looks else guarantee.says_of_look
         _gauge(
             "Somebody who is in every window for a year",
-            _says_of_year(year, f"{seized} one seized"),
+            _says_of_year(year, seized),
             year.loss.share_of(year.whole_loss),
             f"{year.windows:,} of {year.all_windows:,} windows of 365 days",
         )

@@ -156,7 +156,9 @@ def _losses(streams: Mapping[str, Served]) -> list[GaugeMetricFamily]:
     kinds = ["stream", "adjacency"]
     epsilon = _gauge("stream_epsilon", "loss in one window, in nats", kinds)
     delta = _gauge("stream_delta", "delta of that loss", kinds)
-    year_epsilon = _gauge("stream_year_epsilon", "loss in a year if one window is seen", kinds)
+    year_epsilon = _gauge(
+        "stream_year_epsilon", "loss in a year, one window seen if looks are covered", kinds
+    )
     year_delta = _gauge("stream_year_delta", "delta of that loss", kinds)
     info = _gauge("stream_info", "1 for each condition of that loss", [*kinds, "condition"])
     for name, stream in streams.items():

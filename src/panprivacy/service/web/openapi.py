@@ -128,7 +128,7 @@ _PROMISED: _Object = {
         },
         "year": {
             "type": "object",
-            "description": "the loss of somebody in all windows of a year, if one is seen",
+            "description": "the loss over all windows of a year, one of them seen if it may be",
             "properties": {"windows": {"type": "integer"}, **_LOSS},
         },
     },

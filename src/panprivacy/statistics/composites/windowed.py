@@ -220,14 +220,18 @@ class Windowed(Resumable, Generic[S]):
         end = max(self._clock(), self._start)  # the clock may have been set back
         self._close(end, end)
 
-    def loss(self, windows: int, *, seen: int = 1) -> Fraction:
+    def loss(self, windows: int, *, seen: int | None = None) -> Fraction:
         """The most that a user of so many windows loses, in nats, at `delta(windows)`.
 
         Whoever opens what `contribute` gave for a window has seen its state.
 
         Args:
             windows: in how many of them the user appears.
-            seen: of how many of these somebody sees the state.
+            seen: of how many of these somebody sees the state; None for one where a look is
+                covered, and for none where it is not.
+
+        Raises:
+            PlanError: some are seen, and no look is covered.
         """
         return self._current.guarantee.over(windows, seen=seen).epsilon
 

@@ -27,6 +27,7 @@ from panprivacy.tables.planning.request import Request, Split
 
 _SHOWN = 0.5, 0.95, 0.99
 """Percentiles whose errors are predicted."""
+_TAKEN_BACK = "an event that takes one back is an event, too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ class HistogramPlan(EventPlan):
         """The privacy guarantee for each event; that of a crash is as for one running count."""
         epsilon = self.request.epsilon
         found = guarantee_of(self, crash=2 * epsilon, crash_again=epsilon)
+        if self.signed and self.per_user is not None:
+            found = found.on_condition(_TAKEN_BACK)
         return replace(found, events_per_user=self.per_user)
 
     def address(self, key: bytes) -> Any:  # noqa: ARG002

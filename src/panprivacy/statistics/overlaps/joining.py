@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from panprivacy.errors import InputError
+from panprivacy.statistics.overlaps.sets import KnownTables
 from panprivacy.statistics.overlaps.sketch import (
     MOST_SHARDS,
     Sketch,
@@ -55,8 +56,14 @@ def join(shards: Mapping[str, Sketch]) -> Sketch:
     named = sorted(shards.items())
     _check_names([name for name, _ in named])
     first = named[0][1]
-    for name, one in named:
+    known = KnownTables()
+    for place, (name, one) in enumerate(named):
         _check_alike(named[0][0], first, name, one)
+        copied = known.add(place, one)
+        if copied is not None:
+            message = f"shard {name} is shard {named[copied][0]} once more: its users would count "
+            message += "twice"
+            raise InputError(message)
     return joined([(name, one) for name, one in named], routing=None)
 
 
@@ -112,6 +119,3 @@ def _check_alike(known: str, first: Sketch, name: str, one: Sketch) -> None:
             said = _SAID.get(field, f"another {field}, so its noise or its price is another one")
             message = f"shard {name} has {said} than shard {known}"
             raise InputError(message)
-    if one is first and name != known:
-        message = f"shard {name} is shard {known} once more: its users would count twice"
-        raise InputError(message)

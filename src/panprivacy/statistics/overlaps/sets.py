@@ -7,6 +7,7 @@ tables are, by one estimator.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -26,8 +27,8 @@ from panprivacy.statistics.overlaps.patterns import (
 )
 from panprivacy.statistics.release import Answers, Release
 
-_EQUAL_BY_CHANCE: Final = 0.01
-"""Probability below which equal tables are taken to be one table."""
+_EQUAL_BY_CHANCE: Final = 0.01, 1e-6
+"""Probabilities below which equal tables are copies: with the same text, and with another one."""
 
 
 class PublishedTable(Protocol):
@@ -238,7 +239,7 @@ def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
         message = f"{len(sketches):,} sketches are too many: compare {MOST_UNITED} at most"
         raise InputError(message)
     first, layouts = sketches[0], [table.layout for table in sketches[0].tables]
-    seen: dict[PublishedTable, int] = {}
+    known = KnownTables()
     for place, one in enumerate(sketches, start=1):
         if one.addressing != first.addressing:
             message = (
@@ -258,13 +259,14 @@ def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
                 "other users: make all windows with the same key="
             )
             raise InputError(message)
-        if one in seen and (one is sketches[seen[one] - 1] or not _may_be_equal(one)):
+        copied = known.add(place, one)
+        if copied is not None:
+            what = "is" if len(layouts) == 1 else "has a table of"
             message = (
-                f"sketch {place} is sketch {seen[one]} once more: its noise would count as "
+                f"sketch {place} {what} sketch {copied} once more: its noise would count as "
                 "users; leave it out"
             )
             raise InputError(message)
-        seen[one] = place
     absent, present = zip(*(one.probabilities for one in sketches), strict=True)
     by_shard = zip(*(one.tables for one in sketches), strict=True)
     return [
@@ -273,11 +275,43 @@ def tables_of(sketches: Sequence[PublishedTable]) -> list[BitTables]:
     ]
 
 
-def _may_be_equal(one: PublishedTable) -> bool:
-    """Return whether tables of two windows of the same users may be equal by chance."""
-    cells = sum(table.layout.cells for table in one.tables)
+class KnownTables:
+    """Published tables that were met: one whose noise is that of another one is a copy of it.
+
+    Where tables of two windows of the same users are rarely equal by chance, equal tables are
+    copies, whatever names they have. Tables of few cells, or of nearly no noise, are compared.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[int, bytes], int] = {}
+        self._sketches: list[tuple[int, PublishedTable]] = []
+
+    def add(self, place: int, one: PublishedTable) -> int | None:
+        """Add the tables of a sketch; return the place of the one that it is a copy of.
+
+        Args:
+            place: number of the sketch.
+            one: the sketch.
+        """
+        same, another = _EQUAL_BY_CHANCE
+        cells = [table.layout.cells for table in one.tables]
+        for other, known in self._sketches:
+            if one is known or (one == known and _alike(one, sum(cells)) <= same):
+                return other
+        self._sketches.append((place, one))
+        for number, table in enumerate(one.tables):
+            if _alike(one, cells[number]) <= another:
+                digest = hashlib.blake2b(table.packed.data).digest()
+                found = self._places.setdefault((number, digest), place)
+                if found != place:
+                    return found
+        return None
+
+
+def _alike(one: PublishedTable, cells: int) -> float:
+    """Return how often so many cells of tables of the same users are equal by chance, at most."""
     alike = max(ones**2 + (1 - ones) ** 2 for ones in one.probabilities)
-    return alike**cells > _EQUAL_BY_CHANCE
+    return float(alike**cells)
 
 
 def _all_tables(

@@ -41,6 +41,7 @@ FORMAT: Final = 1
 MAGIC: Final = b"PPSKETCH"
 """The first bytes of a sketch."""
 
+_ONE_SHARD: Final = "it holds for a user of one shard; one of several loses that in each of them"
 _LENGTH: Final = struct.Struct("<I")
 _DIGEST_BYTES: Final = 32
 _MOST_TEXT: Final = 1 << 16
@@ -292,12 +293,20 @@ class Sketch(Framed):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The privacy guarantee of its window, to each user."""
-        front = self.front
+        """The privacy guarantee of its window, to each user.
+
+        The law of the state is not in a sketch. So what crashes add is a bound that needs none: no
+        more than a table of a window whose state nobody saw. [docs/guarantees/sketches.md]
+        """
+        front, looks = self.front, self.front.covers == "seizure"
+        unseen = Fraction(front.unseen)
         return Guarantee(
             Fraction(front.epsilon),
-            unseen=Fraction(front.unseen),
-            looks=front.covers == "seizure",
+            conditions=(_ONE_SHARD,) if self.shards else (),
+            looks=looks,
+            unseen=unseen,
+            crash=unseen if looks else Fraction(0),
+            crash_again=Fraction(0),
         )
 
     def __or__(self, other: Sketch | SketchSet) -> SketchSet:

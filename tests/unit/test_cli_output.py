@@ -38,3 +38,10 @@ def test_what_was_cut_is_said_and_in_json_beside_it(capsys):
     print_text(printed)
     (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("Uncut"))
     assert "visitors: distinct of home -57 (standard error 56)" in line
+
+
+def test_a_small_standard_error_is_not_said_to_be_0(capsys):
+    cut = pp.Release(-1.0, 0.0, 1.0, 0.95, 1.0, (1,), estimate=-1.0, standard_error=0.0871)
+    printed = Printed(Answers([cut]), pp.Guarantee(Fraction(1)), 1, 0.95)
+    print_text(printed)
+    assert "-1 (standard error 0.087)" in capsys.readouterr().out

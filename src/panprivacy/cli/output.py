@@ -238,14 +238,18 @@ def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
     for name, one in listed.items():
         if one is None or not math.isfinite(one.estimate):
             continue
-        number, error = (
-            format_number(each, one.unit) for each in (one.estimate, one.standard_error)
-        )
+        number, error = format_number(one.estimate, one.unit), _error(one)
         if number != one.formatted()[0]:
             group = "" if name.group is None else f" of {name.group}"
             cut.append(f"{_title(name)}{group} {number} (standard error {error})")
     if cut:
         yield f"Uncut, for sums and averages: {some_of(cut)}."
+
+
+def _error(one: Release) -> str:
+    """Return the standard error of an answer; one below 1 is not rounded to 0."""
+    rounded = format_number(one.standard_error, one.unit)
+    return rounded if rounded.strip("0.,") else f"{one.standard_error:.2g}"
 
 
 def _promise(printed: Printed) -> str:

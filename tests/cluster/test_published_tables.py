@@ -8,8 +8,11 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cluster.releaser import Releaser
+from panprivacy.service.sketch_client import SketchClient
 from tests.cluster.releasing import PATIENCE, Cluster
+from tests.cluster.running import COUNTS, RunningCluster, stream
 from tests.service.doubles import HOUR, Crash
+from tests.service.running import TOKENS, wait_until
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:epsilon .* protects nobody"),
@@ -93,3 +96,26 @@ def test_old_tables_are_deleted(tmp_path, clock):
         window(cluster, range(10))
     assert 1 <= len(sketches(cluster)) < 4
     cluster.store.close()
+
+
+@pytest.mark.ray
+def test_a_cluster_on_this_machine_publishes_tables_that_a_program_compares(tmp_path, nats):
+    tables = stream("20s").replace(COUNTS, 'name = "overlap"\nuniverse = 2_000')
+    with RunningCluster(tmp_path, nats.url, tables.replace("= 400", "= 12")) as cluster:
+        cluster.start("--shards", "2")
+        client = SketchClient(cluster.url(), TOKENS["read"])
+        for number, users in enumerate((range(1_000), range(500, 1_500)), start=1):
+            assert cluster.send(users, durable=True).status_code == 200
+            wait_until(lambda least=number: len(counted(client)) >= least)
+        compared = counted(client)
+        assert len(compared) == 2
+        assert {len(one.shards) for one in compared} == {2}
+        shared = pp.overlap(*compared).intersection(confidence=SURE)
+        assert shared.low < 500 < shared.high < 800
+        assert cluster.health()["troubles"] == {}
+
+
+def counted(client):
+    """The published tables of windows in which somebody came."""
+    found = client.sketches("visits")
+    return [one for one in found if (one | one).count().value > 700]

@@ -329,10 +329,9 @@ class _Merged:
         return sums
 
 
+@dataclass(frozen=True, slots=True)
 class _JoinedSlices(_Merged):
     """The slices of a table, each published by itself: no noise is added, as theirs is there."""
-
-    __slots__ = ()
 
     @property
     def _slices(self) -> list[Slice]:

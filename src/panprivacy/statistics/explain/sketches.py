@@ -46,7 +46,8 @@ def explain_sketch(sketch: Sketch) -> Iterator[tuple[str, str]]:
     names = ", ".join([front.statistic, *(one for one in known if one is not None)])
     users = "hashed" if layout.universe is None else f"of {layout.universe:,} possible users"
     levels = f" in {layout.levels} levels" if layout.levels > 1 else ""
-    yield "sketch", f"{names}: {layout.cells:,} noisy bits, {users}{levels}; it is public"
+    shards = f", of {len(sketch.shards)} shards" if sketch.shards else ""
+    yield "sketch", f"{names}: {layout.cells:,} noisy bits, {users}{levels}{shards}; it is public"
     if front.start is not None and front.end is not None:
         yield "window", f"{front.start:%Y-%m-%d %H:%M:%S} to {front.end:%Y-%m-%d %H:%M:%S} UTC"
     yield "guarantee", f"{sketch.guarantee}"

@@ -581,3 +581,4 @@ def test_windows_of_different_guarantees_lose_their_unseen_losses_and_the_deares
     for windows in 2, 5:
         assert loss_over([dear] * windows).epsilon == 3 + (windows - 1) * 3 - 2 * (windows - 1)
         assert loss_over([dear] * windows) == dear.over(windows)
+    assert loss_over([dear, small, dear], [[0, 2], [1]]) == dear.loss.times(2) + small.unseen_loss

@@ -286,19 +286,22 @@ class Guarantee:
         return "; ".join([promise, *([crashes] if crashes else []), *self.conditions])
 
 
-def loss_over(windows: Sequence[Guarantee]) -> PrivacyLoss:
-    """Return the loss of a user who is in windows of different guarantees, one of which is seen.
+def loss_over(
+    windows: Sequence[Guarantee], together: Iterable[Iterable[int]] | None = None
+) -> PrivacyLoss:
+    """Return the loss of a user who is in windows of different guarantees, with one look.
 
-    It is that of the window whose look costs most, and of the others without a look.
+    It is that of the windows whose look costs most, and of the others without a look.
     [docs/guarantees/windows.md]
 
     Args:
         windows: the guarantee of each, at least one.
+        together: places of windows that one look sees together; None for one window at a time.
     """
-    seen = max(range(len(windows)), key=lambda place: windows[place].unannounced)
-    return PrivacyLoss.total(
-        one.loss if place == seen else one.unseen_loss for place, one in enumerate(windows)
-    )
+    each = [one.unannounced for one in windows]
+    seen = ([place] for place in range(len(windows))) if together is None else together
+    dearest = max(sum((each[place] for place in some), Fraction(0)) for some in seen)
+    return PrivacyLoss.total(one.unseen_loss for one in windows) + PrivacyLoss(dearest)
 
 
 def windows_in_a_year(window_seconds: float) -> int:

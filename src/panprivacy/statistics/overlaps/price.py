@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from typing import Self
 
-from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss
+from panprivacy.privacy.guarantee import Guarantee, PrivacyLoss, loss_over
 from panprivacy.statistics.overlaps.sketch import Sketch
 
 WindowEnds = tuple[datetime, datetime] | None
@@ -59,9 +58,7 @@ class SketchPrice:
     @property
     def loss(self) -> PrivacyLoss:
         """The loss, with the look that costs most where one is covered."""
-        each = [one.unannounced for one in self.windows]
-        dearest = max(sum((each[one] for one in some), Fraction(0)) for some in self.together)
-        return PrivacyLoss.total(one.unseen_loss for one in self.windows) + PrivacyLoss(dearest)
+        return loss_over(self.windows, self.together)
 
     def document(self) -> dict[str, object]:
         """Return the loss as values of JSON, rounded up."""

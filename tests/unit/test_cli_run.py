@@ -140,7 +140,7 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
         (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
         (
             ["--user", "name", "--stat", "median"],
-            "distinct, density, overlap, incidence, cropped-sum, threshold, heavy",
+            "distinct, density, overlap, both, incidence, cropped-sum, threshold,",
         ),
         (["--stat", "distinct"], "--user"),
         (["--user", "name", "--stat", "distinct", "--colour"], "--colour"),
@@ -224,7 +224,7 @@ def test_commands_describe_themselves():
         (["run", "visits.csv", "--stat", "distinct"], "such as --epsilon 1"),
         (["plan", "distinct"], "such as --epsilon 1"),
         (["task", "task.json", "--kind", "mean", "--horizon", "1", "--epsilon", "1"], "it is made"),
-        (["ruin"], "there are run, merge, overlap, stats, plan,"),
+        (["ruin"], "there are run, merge, overlap, join, stats, plan,"),
         (["attack"], "'NAME': type, for example, panprivacy attack dictionary"),
         (["token"], "'NAME': type, for example, panprivacy token beacons --may ingest"),
         (["federated"], "Missing command: type, for example, panprivacy federated simulate"),

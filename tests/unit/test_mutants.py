@@ -601,7 +601,7 @@ LEFT_OUT = {
     "confidence": 0.95, "durable": False, "epoch": 0, "error": 0.0, "fourth": 0.0, "grain": 0.0,
     "hidden": 0.0, "intrusions": 0, "looks": True, "missing": 0.0, "open_steps": False,
     "origin": 345_600, "paid": False, "pan_private": True, "processes": 1, "released": 0,
-    "seen": 1, "slack": 0.0, "tables": 1, "tick": 0, "value": 0.0, "variance": 0.0, "wait": True,
+    "slack": 0.0, "tables": 1, "tick": 0, "value": 0.0, "variance": 0.0, "wait": True,
     "with_delta": False, "zone": "UTC",
 }  # fmt: skip
 

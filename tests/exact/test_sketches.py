@@ -159,6 +159,7 @@ def test_every_pair_of_histories_is_one_of_the_seven():
     assert pairs(crashed=True) == {*NEIGHBOURS, *AFTER_A_CRASH}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1, 2])
 def test_the_walks_of_the_audit_hold(epsilon):
     rows = [
@@ -196,6 +197,7 @@ def joined_loss(rows, neighbour):
 HERE, THERE, EMPTY = [(0, 0)], [(0, 1)], []
 
 
+@pytest.mark.long
 def test_a_user_of_one_shard_loses_epsilon_by_looks_at_both_and_the_joined_sketch():
     for others in ([], [THERE], [EMPTY, THERE]):
         rows = [*others, HERE, HERE, RELEASE]

@@ -75,7 +75,7 @@ def test_a_hollow_buffer_is_refused_before_it_is_decompressed(write):
 
 
 @pytest.mark.parametrize("level", [1, 3, 12, 19, 22])
-@pytest.mark.parametrize("rows", [0, 1, 10, 3_000, 200_000])
+@pytest.mark.parametrize("rows", [0, 1, 10, 3_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_what_is_compressed_at_any_level_is_read(level, rows):
     draw = np.random.default_rng(level + rows)
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=level))

@@ -121,6 +121,7 @@ class TestRefusals:
 class TestPlans:
     """What is said before anybody is counted."""
 
+    @pytest.mark.long
     def test_the_tables_of_the_pages_are_those_of_the_code(self):
         for page, rows in (
             ("both.md", errors.error_rows()),
@@ -129,6 +130,7 @@ class TestPlans:
             body = table([""], rows).split("\n", 2)[2].strip()
             assert body in (errors.DOCS / page).read_text()
 
+    @pytest.mark.long
     def test_the_command_says_the_error_and_of_what(self):
         said = run_command("plan", "both,expected=100_000,share=0.1", "--epsilon", 1)
         assert said.code == 0

@@ -7,12 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import panprivacy as pp
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.intake.programs.intake import ReadRows
 from panprivacy.tables.ids import read_ids
 from tests.commands import run_command
 from tests.unit.test_arrow_types import IDS
 from tests.unit.test_cli_run import answers
+
+PLAN = pp.DistinctCount(epsilon=1).plan
 
 
 def test_no_count_of_rows_and_no_seconds_unless_in_a_demonstration(visits):
@@ -40,7 +43,7 @@ def test_users_of_every_type_that_is_counted_are_told_apart(case):
     for _ in range(2):
         demonstration.observe(ReadRows(column, None, None, None), 3)
     assert sum(map(len, read_ids(column))) == 3
-    states, _ = demonstration._states(None)
+    states, _ = demonstration._states(PLAN)
     assert sorted(states.tolist()) == [2, 4]
 
 
@@ -55,18 +58,18 @@ def test_equal_users_of_different_types_are_one():
         pa.array(["7", "-1"]).dictionary_encode(),
     ):
         demonstration.observe(ReadRows(users, np.array([1, 2]), None, None), 2)
-    states, last = demonstration._states(None)
+    states, last = demonstration._states(PLAN)
     assert sorted(states.tolist()) == [5, 10]
     assert sorted(last.tolist()) == [1, 2]
     demonstration.observe(ReadRows(pa.array(["18446744073709551616", "07"]), None, None, None), 2)
-    assert len(demonstration._states(None)[0]) == 4
+    assert len(demonstration._states(PLAN)[0]) == 4
 
 
 def test_where_events_are_counted_any_column_may_come_first():
     demonstration = Demonstration()
     demonstration.observe(ReadRows(pa.array([[1.5], []]), None, None, None), 2)
     demonstration.observe(ReadRows(pa.nulls(3), None, None, None), 3)
-    assert demonstration._states(None)[0].sum() == 5
+    assert demonstration._states(PLAN)[0].sum() == 5
 
 
 def test_a_parquet_column_of_uuids(tmp_path):

@@ -58,9 +58,9 @@ class BothCount(Statistic[BothPlan, Answers]):
             expected: ManyUsers,
             left: str = "left",
             right: str = "right",
-            memory: Whole = 1 << 20,
+            memory: Whole = 1_048_576,
             cells: Whole | None = None,
-            share: float | str = 0.5,
+            share: float | str = "0.5",
             **arguments: Unpack[Arguments],
         ) -> None: ...
 

@@ -300,9 +300,10 @@ class Sketch(Framed):
         """
         front, looks = self.front, self.front.covers == "seizure"
         unseen = Fraction(front.unseen)
+        joined = self.shards and front.routing is msgspec.UNSET  # a cluster gives each user one
         return Guarantee(
             Fraction(front.epsilon),
-            conditions=(_ONE_SHARD,) if self.shards else (),
+            conditions=(_ONE_SHARD,) if joined else (),
             looks=looks,
             unseen=unseen,
             crash=unseen if looks else Fraction(0),

@@ -88,6 +88,7 @@ def test_a_user_meets_the_same_cell_and_sign_in_both_streams():
         ("middle", "the side must be left or right"),
         (["left"], "one side for each id: 2 ids, 1 sides"),
         ([1.5, 2.5], "the side must be left or right"),
+        ("", r"row 1 .*: the side must be left or right"),
     ],
 )
 def test_a_side_that_is_none_is_refused_with_its_row(sides, says):

@@ -79,7 +79,8 @@ class SidedMemory(TableMemory[Plan]):
         if sides is None or isinstance(sides, str):
             every = super().prepare(users, deltas)
             nobody = Batch(self.plan, [], None)
-            left = self._is_left(pa.chunked_array([[sides or self._labels[0]]]))[0]
+            word = self._labels[0] if sides is None else sides
+            left = self._is_left(pa.chunked_array([[word]]))[0]
             return Sides(self.plan, *((every, nobody) if left else (nobody, every)))
         ids = gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)

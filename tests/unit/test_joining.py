@@ -84,7 +84,10 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("changed", "said"),
         [
-            ({"key": b"another key than that"}, "shard us has another addressing key"),
+            (
+                {"key": b"another key than that"},
+                "shard us has another addressing key than shard eu: make",
+            ),
             ({"epsilon": 3}, "shard us has another absent"),
             ({"covers": "publication"}, "shard us has another absent"),
             ({"expected": None, "universe": 3_000}, "hashed cells, or a universe"),

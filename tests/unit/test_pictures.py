@@ -93,3 +93,13 @@ def test_a_mean_of_a_cropped_sum_is_drawn_with_users_that_came(tmp_path):
     assert set(made_up.tolist()) == {3}
     figure = drawn(plot_answers, tmp_path / "mean.png", {"cropped-sum": count}, answers)
     assert figure.axes[0].get_ylabel() == "mean, at most 5 of each user"
+
+
+def test_bars_of_both_have_the_names_of_their_questions(tmp_path):
+    pages = pp.BothCount(expected=1_000, left="shoes", right="checkout", epsilon=8)
+    pages.update(range(1_000), sides="shoes")
+    pages.update(range(500, 1_500), sides="checkout")
+    answers = pp.Answers([pages.release()])
+    figure = drawn(plot_answers, tmp_path / "both.png", {"both": pages}, answers)
+    labels = [one.get_text() for one in figure.axes[0].get_xticklabels()]
+    assert labels == ["left", "right", "intersection", "union"]

@@ -396,7 +396,8 @@ def _short(name: Name) -> str:
     if name.question == "quantile":
         return f"{100 * given[0]:.4g} %"
     signs = {"exactly": "", "at_least": "≥ ", "distinct": "any", "mean": "mean"}
-    return signs.get(name.question, "up to ") + "**".join(map(str, given))
+    sign = signs.get(name.question, "up to " if given else name.question)
+    return sign + "**".join(map(str, given))
 
 
 def _draw_counters(

@@ -19,7 +19,7 @@ from panprivacy.statistics.overlaps.sketch import (
 _WINDOW: Final = "start", "end"
 _DESIGN: Final = "key", "levels", "absent", "present", "epsilon", "unseen", "covers"
 _SAID: Final = {
-    "key": "another addressing key, so windows cannot be compared: make all with the same key=",
+    "key": "another addressing key",
     "start": "another window",
     "end": "another window",
 }
@@ -118,4 +118,6 @@ def _check_alike(known: str, first: Sketch, name: str, one: Sketch) -> None:
         if getattr(one.front, field) != getattr(first.front, field):
             said = _SAID.get(field, f"another {field}, so its noise or its price is another one")
             message = f"shard {name} has {said} than shard {known}"
+            if field == "key":
+                message += ": make the sketches of all shards and windows with the same key="
             raise InputError(message)

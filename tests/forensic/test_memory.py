@@ -246,7 +246,17 @@ def is_waiting(process, pipe):
     unread = fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4)
     before = busy_time(process)
     time.sleep(0.5)
-    return unread == b"\0" * 4 and busy_time(process) == before
+    idle = busy_time(process) == before and not has_work(process)
+    return unread == b"\0" * 4 and idle
+
+
+def has_work(process):
+    """Whether one of its threads would run, though other programs may have the processors."""
+    threads = Path(f"/proc/{process.pid}/task").glob("*/stat")
+    try:
+        return any(one.read_text().rpartition(")")[2].split()[0] in "RD" for one in threads)
+    except OSError:  # one has just ended
+        return True
 
 
 def found(process, canaries, folder, read=Path(os.devnull)):

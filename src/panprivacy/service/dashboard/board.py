@@ -16,8 +16,6 @@ from panprivacy.service.dashboard.history import History
 from panprivacy.service.dashboard.promise import Spent, StreamPromise, Year
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.statistics.abilities import unit_of_answers
-from panprivacy.statistics.histogram.plan import HistogramPlan
-from panprivacy.statistics.histogram.release import UNITS
 
 _PAUSE: Final = 5.0
 """Seconds between two readings of the ledger, unless something was released."""
@@ -53,8 +51,6 @@ class Look:
     def unit(self, statistic: str, question: str) -> str:
         """Return the unit of the answers to a question, as currently planned."""
         plan = self.promise.plans.get(statistic)
-        if isinstance(plan, HistogramPlan) and question in UNITS:
-            return UNITS[question]
         return unit_of_answers(plan, question) if plan else "users"
 
     def follow(self) -> None:

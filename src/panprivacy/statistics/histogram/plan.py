@@ -13,7 +13,7 @@ from panprivacy.privacy.guarantee import Guarantee
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.histogram.nodes import BinNodes
 from panprivacy.statistics.histogram.questions import HistogramQuery
-from panprivacy.statistics.histogram.release import names_of
+from panprivacy.statistics.histogram.release import UNITS, names_of
 from panprivacy.statistics.notes import format_number
 from panprivacy.statistics.plan import guarantee_of
 from panprivacy.statistics.release import Name
@@ -83,6 +83,10 @@ class HistogramPlan(EventPlan):
         if self.signed and self.per_user is not None:
             found = found.on_condition(_TAKEN_BACK)
         return replace(found, events_per_user=self.per_user)
+
+    def unit_of(self, question: str) -> str:
+        """Return the unit of the answers to a question."""
+        return UNITS.get(question, self.unit)
 
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""

@@ -13,8 +13,9 @@ from panprivacy.statistics.additive_plans import (
     cells_of,
     most_cells,
 )
+from panprivacy.statistics.common_sizes import LeftLabel, RightLabel, check_labels
 from panprivacy.statistics.inner.plan import InnerPlan
-from panprivacy.statistics.records import Sizes, custom_field, flag
+from panprivacy.statistics.records import Sizes, flag
 from panprivacy.tables.planning.additive import Design, Reach, best_design, check_clip, designs
 from panprivacy.tables.planning.request import Request, Split
 from panprivacy.tables.planning.universe import check_memory
@@ -22,32 +23,13 @@ from panprivacy.tables.planning.universe import check_memory
 _LEAST, _MOST = 10_000, 1_000_000_000
 """Times the square of the bound: the sums of squares that are planned for where nobody says."""
 
-_MOST_LETTERS = 64
-
-
-def stream_label(name: str, value: object) -> str:
-    """Return the label of a stream in a column."""
-    if isinstance(value, str) and 0 < len(value) <= _MOST_LETTERS:
-        return value
-    message = (
-        f"{name} must be what the column of sides calls a stream, of up to {_MOST_LETTERS} letters"
-    )
-    raise PlanError(message)
-
 
 class InnerSizes(Sizes, frozen=True, tag="inner-product"):
     """The sum over users of the products of their states in two streams: the size of a join."""
 
     bound: Bound
-    left: Annotated[
-        str, custom_field(stream_label, "WORD", "what the column of sides calls one stream", "left")
-    ] = "left"
-    right: Annotated[
-        str,
-        custom_field(
-            stream_label, "WORD", "what the column of sides calls the other stream", "right"
-        ),
-    ] = "right"
+    left: LeftLabel = "left"
+    right: RightLabel = "right"
     signed: Annotated[bool, flag("states may be below 0, down to minus the bound")] = False
     expected: Annotated[
         tuple[int, int] | None,
@@ -90,6 +72,4 @@ class InnerSizes(Sizes, frozen=True, tag="inner-product"):
         if self.cells is not None and self.cells % 2:
             message = f"cells ({self.cells:,}) must be even: half of them are for each stream"
             raise PlanError(message)
-        if self.left == self.right:
-            message = "left and right must be different words: they tell two streams apart"
-            raise PlanError(message)
+        check_labels(self.left, self.right)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from panprivacy.errors import PlanError
 from panprivacy.ground.parsing import Users
 from panprivacy.ground.validation import MOST_BYTES
-from panprivacy.statistics.common_sizes import PerhapsUniverse
+from panprivacy.statistics.common_sizes import PerhapsUniverse, read_share
 from panprivacy.statistics.records import Sizes, custom_field, integer, users
 from panprivacy.statistics.sketch.plan import OverlapPlan, plan_hashed, plan_universe
 from panprivacy.statistics.sketch.publication import Covers
@@ -22,18 +22,6 @@ def _covers(name: str, value: object) -> Covers:
         message = f"{name} must be seizure or publication"
         raise PlanError(message)
     return cast("Covers", value)
-
-
-def _share(name: str, value: object) -> str:
-    """Return a share as it is written, so that equal sizes are equal."""
-    try:
-        share = float(str(value))
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        message = f"{name} must be a number from 0 to 1"
-        raise PlanError(message)
-    return f"{share:g}"
 
 
 class OverlapSizes(Sizes, frozen=True, tag="overlap"):
@@ -69,7 +57,7 @@ class OverlapSizes(Sizes, frozen=True, tag="overlap"):
     share: Annotated[
         str,
         custom_field(
-            _share,
+            read_share,
             "SHARE",
             "the share of users who come back, for which the error of the return rate is told",
             "0.3",

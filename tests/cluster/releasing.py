@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
+import pytest
+
 from panprivacy.cluster import announcing
 from panprivacy.cluster import releaser as releasers
 from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
@@ -13,7 +15,7 @@ from panprivacy.errors import PanPrivacyError
 from panprivacy.ground.sealing import seal
 from panprivacy.service.outgoing.records import StoreError
 from tests.cluster.shards import KEY, at, planned, queue, sealed
-from tests.service.doubles import HOUR, START
+from tests.service.doubles import HOUR, START, Crash
 from tests.service.doubles import Store as FailingStore
 
 PATIENCE = 600.0
@@ -120,6 +122,14 @@ class Cluster:
     def advance(self, times=6):
         for _ in range(times):
             self.releaser.advance(self.shards.report())
+
+    def crash(self, place, patch):
+        """End the coordinator at a place of the store, or as it would forget a cut."""
+        self.store.fail(place, error=Crash())
+        if place == "forgetting":
+            patch.setattr(Releaser, "_settle", lambda *_: (_ for _ in ()).throw(Crash()))
+        with pytest.raises(Crash):
+            self.advance()
 
     @property
     def cuts(self):

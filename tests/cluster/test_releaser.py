@@ -8,7 +8,6 @@ import pytest
 
 from panprivacy.cluster import record
 from panprivacy.cluster.queues import BrokerError
-from panprivacy.cluster.releaser import Releaser
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.service.outgoing.records import StoreError
 from tests.cluster.releasing import PATIENCE, Cluster, Store, without_patience
@@ -59,11 +58,7 @@ def test_the_end_of_a_window_is_answered_by_all_shards_and_forgotten_by_them(clu
 def test_a_coordinator_that_ends_anywhere_makes_the_release_once(cluster, place, monkeypatch):
     cluster.shards.send(range(40))
     cluster.clock.now += HOUR
-    cluster.store.fail(place, error=Crash())
-    if place == "forgetting":
-        monkeypatch.setattr(Releaser, "_settle", lambda *_: (_ for _ in ()).throw(Crash()))
-    with pytest.raises(Crash):
-        cluster.advance()
+    cluster.crash(place, monkeypatch)
     monkeypatch.undo()
     cluster.clock.now += 1
     cluster.begin()

@@ -31,15 +31,13 @@ from panprivacy.ground.validation import positive_fraction, positive_integer, pr
 from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
-    amount_column,
     check_needed,
-    first_column,
     make_counting,
     numbered,
     steps_of,
 )
 from panprivacy.intake.programs.intake import Columns, Intake, Nulls
-from panprivacy.intake.sources import FORMATS, Column, Prefixes, Skips, Source, open_source
+from panprivacy.intake.sources import FORMATS, Prefixes, Skips, Source, open_source
 from panprivacy.intake.sources.columns import parse_prefixes
 from panprivacy.statistics.abilities import caution
 from panprivacy.statistics.specification import Specification, SpecificationError
@@ -248,9 +246,10 @@ def run(
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
         publisher = _publisher(make, contribution, schedule, level, demonstration)
-    _check_counting(publisher.counting(), level, user=user, value=value, delta=delta, side=side)
-    addresses = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
-    columns = _columns(publisher.counting(), addresses, user, value, (delta, by, side))
+    named = {"user": user, "value": value, "delta": delta, "side": side}
+    _check_counting(counting := publisher.counting(), level, **named)
+    address = _prefixes(prefix, ip, known=format == "combined" and user == _ADDRESS_FIELD)
+    columns = Columns.of(counting, **named, group=by, integers=numbered(counting), address=address)
     show = _shows(publisher, sketches, as_json=json)
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
@@ -331,25 +330,6 @@ def _sketches(
         message = "--sketch publishes tables, and --contribute publishes nothing: leave one out"
         raise PlanError(message)
     return SketchFiles()
-
-
-def _columns(
-    counting: Counting,
-    addresses: Prefixes | None,
-    user: str | None,
-    value: str | None,
-    others: tuple[str | None, str | None, str | None],
-) -> Columns:
-    """Return the columns that are read from each row; others are delta, group and side."""
-    (delta, by, side), amount = others, amount_column(counting, value)
-    values = None if amount else value
-    return Columns(
-        first_column(user, values, integers=numbered(counting), address=addresses),
-        None if delta is None else Column(delta, integers=True),
-        None if by is None else Column(by),
-        None if side is None else Column(side),
-        amount,
-    )
 
 
 def _show_all(

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
-from panprivacy.intake.programs.counting import Counting
-from panprivacy.intake.sources import BodyReader, Column
+from panprivacy.intake.programs.counting import Counting, amount_column, first_column
+from panprivacy.intake.sources import BodyReader, Column, Prefixes
 from panprivacy.intake.sources.columns import StartError, show
 from panprivacy.intake.sources.unreadable import Skips, halves_of_batch, readable
 from panprivacy.tables.ids import first_null, gatherable, read_deltas
@@ -61,6 +61,41 @@ class Columns:
     group: Column | None = None
     side: Column | None = None
     amount: Column | None = None
+
+    @classmethod
+    def of(
+        cls,
+        counting: Counting,
+        *,
+        user: str | None,
+        value: str | None,
+        delta: str | None,
+        group: str | None,
+        side: str | None,
+        integers: bool,
+        address: Prefixes | None,
+    ) -> Columns:
+        """Return the columns of these names; None for one that is not read.
+
+        Args:
+            counting: the statistics, which say whether the values are amounts of users.
+            user: of the users.
+            value: of the values or amounts.
+            delta: of the deltas.
+            group: of the groups.
+            side: of the two streams.
+            integers: whether ids are whole numbers.
+            address: what of an address counts, if ids are addresses.
+        """
+        amount = amount_column(counting, value)
+        values = None if amount else value
+        return cls(
+            first_column(user, values, integers=integers, address=address),
+            None if delta is None else Column(delta, integers=True),
+            None if group is None else Column(group),
+            None if side is None else Column(side),
+            amount,
+        )
 
     def wanted(self) -> list[Column]:
         """Return the columns that exist, in order."""

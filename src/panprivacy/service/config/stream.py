@@ -20,15 +20,13 @@ from panprivacy.ground.validation import (
 from panprivacy.intake.programs.counting import (
     Counting,
     Grouping,
-    amount_column,
     check_needed,
-    first_column,
     make_counting,
     numbered,
     reads_amounts,
 )
 from panprivacy.intake.programs.intake import Columns, Nulls
-from panprivacy.intake.sources import FORMATS, Column, Prefixes, dialect_of
+from panprivacy.intake.sources import FORMATS, Prefixes, dialect_of
 from panprivacy.intake.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.intake.sources.log_lines import FIELDS, only_wanted_groups
 from panprivacy.privacy.guarantee import Guarantee
@@ -196,16 +194,15 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Return the columns to read; if only events are counted, a user column must be named."""
         reads_ids = any(one.plan.reads_ids for one in counting.statistics.values())
         user = self.user or ("user" if reads_ids else None)
-        prefixes, integers = self._prefixes(), self.ids is IdKind.integers
-        value = self._value(counting)
-        amount = amount_column(counting, value)
-        values = None if amount else value
-        return Columns(
-            first_column(user, values, integers=integers, address=prefixes),
-            None if self.delta is None else Column(self.delta, integers=True),
-            None if self.by is None else Column(self.by),
-            None if self.side is None else Column(self.side),
-            amount,
+        return Columns.of(
+            counting,
+            user=user,
+            value=self._value(counting),
+            delta=self.delta,
+            group=self.by,
+            side=self.side,
+            integers=self.ids is IdKind.integers,
+            address=self._prefixes(),
         )
 
     def specifications(self) -> list[Specification]:

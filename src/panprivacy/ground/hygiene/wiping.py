@@ -1,7 +1,8 @@
 """Erasure of the traces of a batch where no variable refers to them any more.
 
 NumPy keeps freed blocks below 1 KiB for reuse, seven of each size, as they were: ids that were
-widened, where lines began, how many rows each group had. Stacks keep what functions had on them.
+widened, where lines began, how many rows each group had. In a protected process it keeps none.
+Stacks keep what functions had on them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
+from panprivacy.ground.hygiene.allocator import keeps_small_arrays
 from panprivacy.ground.kernels import wipe_stack
 
 _CACHED_BYTES = 1 << 10
@@ -30,7 +32,7 @@ def wipe_traces() -> None:
 
 def traces_wiped() -> Iterator[None]:
     """Yield the same in steps of less than a millisecond, for a thread that others wait for."""
-    for start in range(0, _CACHED_BYTES, _STEP_BYTES):
+    for start in range(0, _CACHED_BYTES * keeps_small_arrays(), _STEP_BYTES):
         sizes = [*range(start, start + _STEP_BYTES)] * _CACHED_BLOCKS
         held = list(map(np.zeros, sizes, repeat(_BYTE)))
         del held  # zeros come out of the blocks that are kept, and go back to them

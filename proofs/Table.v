@@ -365,6 +365,39 @@ Qed.
 
 End OneUser.
 
+(* A transcript tells as much as the history of one cell, which has as many releases and looks. *)
+Lemma by_cells (ok : I -> (X -> F) -> Prop) (bound : F) (adv : adversary table_program) data data' tr :
+  user_neighbours data data' -> 1 <= bound ->
+  (forall i q (t : table) a, ok i (fun x => publish q (put t i x) a)) ->
+  (forall i h, (covered adv tr -> fair h) -> weights_ok (ok i) h ->
+     count (@is_weigh F U X) h = releases tr -> count (@is_show F U X) h = looks tr ->
+     shown h = exposed adv tr ->
+     total (first i) (move i) (fresh i) true h <= bound * total (first i) (move i) (fresh i) false h) ->
+  view adv data tr <= bound * view adv data' tr.
+Proof.
+move=> [u near] ge1 pub cells.
+have vw0 d : 0 <= view adv d tr by apply/view_ge0/table_nonneg.
+case home: (address u) => [i|]; last first.
+  have same : forall t, weight adv data tr t = weight adv data' tr t.
+    elim: tr {cells vw0} => [|o past IH] t //=; case: (adv past) => [|q||]; case: o => [|a|v] //=;
+      rewrite ?IH //; apply: eq_bigr => s _; rewrite IH //; congr (_ * _).
+    apply: eq_bigr => j _; congr (move _ _ _ _).
+    have drop b : mine j b = mine j (others u b).
+      rewrite /mine /others -filter_predI; apply: eq_filter => e /=.
+      by case: (e.1 =P u) => [->|_]; rewrite ?andbT // home.
+    by rewrite drop [in RHS]drop near.
+  rewrite /view (eq_bigr _ (fun t _ => same t)).
+  by rewrite -[X in X <= _]mul1r ler_wpmul2r //; apply: vw0.
+case: (pickP (fun x : X => true)) => [x0 _|none]; last first.
+  have no (t : table) : False by have := none (t i).
+  by rewrite /view !big1 ?mulr0 // => t; case: (no t).
+apply: (@ratio_of_cells adv data data' u i x0 home near) => p sz rest0.
+have [weighed looked] := counts data' sz rest0.
+apply: cells => //; first exact: (fair_covered data' sz rest0).
+- exact: weights_ok_history.
+- exact: (shown_exposed data' sz rest0).
+Qed.
+
 (* Whoever bounds what one cell tells, whatever batches it met in two streams, bounds what the
    program tells. [ok] is what is known of releases: how far one cell moves them. [bound] may depend
    on the number of releases, and on the number of epochs: one look is paid for in each. *)
@@ -378,27 +411,9 @@ Theorem table_ratio (ok : I -> (X -> F) -> Prop) (bound : nat -> nat -> F) :
   pan_private (@user_neighbours F U table_program)
     (fun adv tr => bound (releases tr) (epochs adv tr)).
 Proof.
-move=> ge1 pub cells adv data data' tr [u near] cov.
-have vw0 d : 0 <= view adv d tr by apply/view_ge0/table_nonneg.
-case home: (address u) => [i|]; last first.
-  have same : forall t, weight adv data tr t = weight adv data' tr t.
-    elim: tr {cov vw0} => [|o past IH] t //=; case: (adv past) => [|q||]; case: o => [|a|v] //=;
-      rewrite ?IH //; apply: eq_bigr => s _; rewrite IH //; congr (_ * _).
-    apply: eq_bigr => j _; congr (move _ _ _ _).
-    have drop b : mine j b = mine j (others u b).
-      rewrite /mine /others -filter_predI; apply: eq_filter => e /=.
-      by case: (e.1 =P u) => [->|_]; rewrite ?andbT // home.
-    by rewrite drop [in RHS]drop near.
-  rewrite /view (eq_bigr _ (fun t _ => same t)).
-  by rewrite -[X in X <= _]mul1r ler_wpmul2r //; apply: vw0.
-case: (pickP (fun x : X => true)) => [x0 _|none]; last first.
-  have no (t : table) : False by have := none (t i).
-  by rewrite /view !big1 ?mulr0 // => t; case: (no t).
-apply: (@ratio_of_cells adv data data' u i x0 home near) => p sz rest0.
-have [<- looked] := counts data' sz rest0.
-rewrite /epochs -looked -(shown_exposed data' sz rest0).
-apply: cells; last by apply: weights_ok_history.
-exact: (fair_covered data' sz rest0 cov).
+move=> ge1 pub cells adv data data' tr near cov.
+apply: (by_cells near (ge1 _ _) pub) => i h fh wok <- looked same.
+by rewrite /epochs -looked -same; apply: cells => //; apply: fh.
 Qed.
 
 End Table.

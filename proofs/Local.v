@@ -14,6 +14,7 @@ Local Open Scope ring_scope.
 Section Local.
 
 Variable F : realFieldType.
+Add Ring Fring : (field_is_ring F).
 
 (* Randomised response on k values: the value with probability q, else uniform. *)
 Definition response (V : finType) (q : F) (value report : V) : F :=
@@ -32,6 +33,49 @@ have high : response q v w <= q + (1 - q) / #|V|%:R.
 apply: (le_trans high); apply: le_trans (ler_wpmul2l (addr_ge0 ler01 r0) low).
 rewrite [X in _ <= X]mulrDl mul1r [X in _ <= X]addrC ler_add2r -[q * _ / _ * _]mulrA mulKf ?gt_eqF //.
 by rewrite mulfK ?gt_eqF.
+Qed.
+
+(* A chosen set of reports for each value: a uniform one of the set with probability q, else a uniform
+   one of all. A Hadamard response has half of the columns of one block of B, so 1 + 2 q B/(1-q). *)
+Definition subset_response (V R : finType) (chosen : V -> {set R}) (s : nat) (q : F) (value : V) (report : R) : F :=
+  q * (report \in chosen value)%:R / s%:R + (1 - q) / #|R|%:R.
+
+Theorem response_of_a_set (V R : finType) (chosen : V -> {set R}) (s : nat) (q : F) (v v' : V) (w : R) :
+  (0 < s)%N -> 0 <= q -> q < 1 ->
+  subset_response chosen s q v w
+  <= (1 + q * #|R|%:R / (s%:R * (1 - q))) * subset_response chosen s q v' w.
+Proof.
+move=> s0 q0 q1; have R0 : 0 < #|R|%:R :> F by rewrite ltr0n; apply/card_gt0P; exists w.
+have p0 : 0 < 1 - q by rewrite subr_gt0.
+have S0 : 0 < s%:R :> F by rewrite ltr0n.
+have k0 : 0 <= q * #|R|%:R / (s%:R * (1 - q)) by apply: divr_ge0; apply: mulr_ge0; rewrite // ltW.
+have low : (1 - q) / #|R|%:R <= subset_response chosen s q v' w.
+  by rewrite /subset_response ler_addr divr_ge0 ?mulr_ge0 ?ler0n.
+have high : subset_response chosen s q v w <= q / s%:R + (1 - q) / #|R|%:R.
+  rewrite ler_add2r; apply: ler_wpmul2r; first by rewrite invr_ge0 ltW.
+  by rewrite -{2}[q]mulr1 ler_wpmul2l // lern1 leq_b1.
+apply: (le_trans high); apply: le_trans (ler_wpmul2l (addr_ge0 ler01 k0) low).
+rewrite [X in _ <= X]mulrDl mul1r [X in _ <= X]addrC ler_add2r.
+have -> : q * #|R|%:R / (s%:R * (1 - q)) * ((1 - q) / #|R|%:R)
+    = q / s%:R * ((1 - q) / (1 - q)) * (#|R|%:R / #|R|%:R).
+  rewrite invfM; move: (#|R|%:R : F) (s%:R : F) (1 - q) => n m u.
+  by move: (n^-1) (m^-1) (u^-1) => i j k; fring F.
+by rewrite !divff ?gt_eqF // !mulr1.
+Qed.
+
+(* A value that is drawn by coins first, as that of a share is: the law of a report is a mean of laws
+   of reports, so it costs no more. *)
+Theorem mean_of_reports (V R : finType) (law : V -> R -> F) (r : F) (mu mu' : V -> F) (w : R) :
+  is_law mu -> is_law mu' -> (forall v v', law v w <= r * law v' w) ->
+  \sum_v mu v * law v w <= r * (\sum_v mu' v * law v w).
+Proof.
+move=> [mu0 mu1] [mu'0 mu'1] ratio.
+rewrite -[X in X <= _]mulr1 -mu'1 -[X in _ <= r * X]mul1r -mu1.
+rewrite mulr_suml mulr_suml mulr_sumr; apply: ler_sum => v _.
+rewrite !mulr_sumr; apply: ler_sum => v' _.
+have -> : mu v * law v w * mu' v' = mu v * mu' v' * law v w by fring F.
+have -> : r * (mu v * (mu' v' * law v' w)) = mu v * mu' v' * (r * law v' w) by fring F.
+by apply: ler_wpmul2l; rewrite ?mulr_ge0.
 Qed.
 
 (* Unary encoding: one bit for each value, all independent. The user's own is 1 with probability

@@ -186,4 +186,23 @@ Proof. by apply: sumr_ge0 => x _; apply: weight_ge0. Qed.
 
 End Views.
 
+(* RETRIES. A batch that is sent again is one more batch of the same updates. So a program that is
+   pan-private between users stays so, at the same cost, if any batches are repeated. *)
+Section Retries.
+Variables (U : eqType) (P : program U).
+
+Definition repeated (times : transcript P -> nat) (data : stream P) : stream P :=
+  fun past => flatten (nseq (times past).+1 (data past)).
+
+Theorem retries (bound : adversary P -> transcript P -> F) :
+  pan_private (@user_neighbours U P) bound ->
+  forall times adv data data' tr, user_neighbours data data' -> covered adv tr ->
+  view adv (repeated times data) tr <= bound adv tr * view adv (repeated times data') tr.
+Proof.
+move=> private times adv data data' tr [u near] cov; apply: private => //; exists u => past.
+rewrite /repeated; elim: (times past) => [|n IH] /=; first by rewrite !cats0; apply: near.
+exact: user_adjacent_cat (near past) IH.
+Qed.
+End Retries.
+
 End Programs.

@@ -10,14 +10,17 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.papers import local
+from panprivacy.papers.local.response import ShareResponse
 from panprivacy.privacy.guarantee import exp_bounds, joint_loss
+from panprivacy.privacy.guarantee.losses import unseen_loss
 from panprivacy.tables.addressing import Direct, Hashed, Levelled, Sampled
 from panprivacy.tables.cells import difference_sets
-from panprivacy.tables.cells.bits import BitCells
+from panprivacy.tables.cells.bits import BitCells, worst_ratio
 from panprivacy.tables.cells.law import Law, on_blocks
 from panprivacy.tables.cells.modular import BlockCells, ModularCells, ScaledCells
 from panprivacy.tables.cells.parity import ParityCells
 from panprivacy.tables.ids import read_ids
+from panprivacy.tables.slices import deal
 from tests.proofs.extracted import NotingCoins, law, moves, ratio, updated
 
 EPSILON = Fraction(1, 2)
@@ -231,3 +234,133 @@ def test_residues_are_a_group_with_one_of_each_pair(prime):
     for residue in members:
         assert {residue * other % prime for other in members} == members
     assert all((number in members) != (-number % prime in members) for number in range(1, prime))
+
+
+# block_law, cropped_sum_is_unbiased
+
+
+@pytest.mark.parametrize(("prime", "tau"), [(3, 2), (7, 1), (7, 3)])
+def test_a_block_law_is_that_of_the_theorem(prime, tau):
+    """`difference_set`, `noise`, and what follows from them: `counted`, at every state."""
+    chosen = difference_sets.residues(prime)
+    members, cells = set(chosen.members().tolist()), BlockCells(1, on_blocks(chosen, tau, EPSILON))
+    d, shifts = len(members), range(1, prime)
+    (shared,) = {len(members & {(one + i) % prime for one in members}) for i in shifts}
+    born = law(lambda coins: int(cells.initial(coins)[0]))
+    r = ratio(born)
+    high = {value for value in born if value // tau in members}
+    assert all(born[value] == (r if value in high else 1) * min(born.values()) for value in born)
+    weight = prime + (r - 1) * d
+    absent, contrast = (prime - d) / weight, (r - 1) * (d - shared) / weight
+    for state in range(tau * (prime - 1) + 1):
+        after = {one: updated(cells, np.array([one], cells.dtype), [(0, state)]) for one in born}
+        counted = sum(born[one] * int(cells.group_sums(after[one], 1, 0)[0]) for one in born)
+        assert counted == absent + contrast * min(state, tau) / tau
+
+
+# announced_bits
+
+ANNOUNCED = BitCells(1, EPSILON, 3)
+LEAN, GAIN = 2 * ANNOUNCED.presence(0) - 1, ANNOUNCED.gain()
+
+
+def test_a_draw_after_announcements_leans_by_no_more_than_the_theorem_allows():
+    """`draw_small` and `q0_small`; and an announcement flips a bit with probability 1 - keep."""
+    assert law(lambda coins: bit(ANNOUNCED.initial(coins)))[0] == (1 + LEAN) / 2
+    assert law(lambda coins: bit(ANNOUNCED.fresh_noise(coins)))[0] == (1 + GAIN) / 2
+    for epoch, delta in itertools.product(range(4), (1, -1)):
+        rows = np.zeros(1, np.int64), np.array([delta], np.int64)
+
+        def draw(coins, rows=rows, epoch=epoch):
+            table = np.zeros(1, np.uint8)
+            ANNOUNCED.update(table, [rows[0]], rows[1], epoch, coins)
+            return bit(table)
+
+        leans = law(draw).get(1, Fraction(0)) * 2 - 1
+        assert 0 < leans * delta <= LEAN * GAIN**epoch
+
+
+@pytest.mark.parametrize("announced", [1, 2, 3])
+def test_announced_looks_are_charged_what_the_theorem_says(announced):
+    """`costs` of all epochs, which the gain of the plan keeps within what is charged."""
+    cells = BitCells(1, EPSILON, announced)
+    t, s = 2 * cells.presence(0) - 1, cells.gain()
+    costs = (1 + t) / (1 - t) * (1 + t * s) / (1 - s) * ((1 + s**2) / (1 - s)) ** (announced - 1)
+    found = worst_ratio((1 + t) / 2, (1 + s) / 2, announced)
+    assert costs <= found <= costs * (1 + Fraction(1, 10**30))
+    assert costs <= exp_bounds((announced + 1) * EPSILON)[0]
+
+
+# unseen_releases
+
+
+@pytest.mark.parametrize("releases", [1, 2, 5])
+def test_several_releases_of_an_unseen_window_are_charged_what_the_theorem_says(releases):
+    """`unseen` with a look that costs a b**n after n releases."""
+    state, release = Fraction(19, 20), Fraction(1, 20)
+    a, b = exp_bounds(state)[0], exp_bounds(release)[0]
+    unseen = Fraction(1)
+    for done in range(releases):
+        known = a * b**done * unseen
+        unseen *= (1 + known * b) / (known + b)
+    charged = exp_bounds(unseen_loss(state, release, releases))[1]
+    assert 0 <= charged - unseen < Fraction(1, 10**6)
+
+
+# response_of_a_set, mean_of_reports
+
+
+@pytest.mark.parametrize("many", [2, 3, 5])
+def test_a_hadamard_response_has_the_law_of_the_theorem(many):
+    """Each value has a set of half of the columns of a block."""
+    response = local.HadamardResponse(many, epsilon=EPSILON)
+    q, size, reports = response.keep, response.columns // 2, response.outcomes
+    for value in range(many):
+        found = law(lambda coins, value=value: int(response.randomise([value], coins)[0]))
+        chosen = {report for report in found if found[report] == max(found.values())}
+        assert len(chosen) == size
+        for report in range(reports):
+            assert found[report] == q * (report in chosen) / size + (1 - q) / reports
+    assert 1 + q * reports / (size * (1 - q)) == response.ratio <= BELOW
+
+
+class EveryToss:
+    """Coins of as many users as there are tosses, one of each; all other coins come up 1."""
+
+    def categorical(self, weights, size):
+        """All pairs of bytes for the toss; 0 for the report of a user who lies."""
+        if len(weights) == 256:
+            return np.concatenate([np.repeat(np.arange(256), 256), np.tile(np.arange(256), 256)])
+        return np.zeros(size, np.int64)
+
+    def bernoulli(self, probability, size):
+        """Each user says what was tossed."""
+        return np.ones(size, np.uint8)
+
+
+@pytest.mark.parametrize("value", [0, 1, 255, 256, 30_000, 65_536])
+def test_a_share_is_tossed_before_the_response(value):
+    """`mu`: of the 2**16 tosses, as many as the value come up 1."""
+    reports = ShareResponse(EPSILON).randomise([value] * 65_536, EveryToss())
+    assert int(reports.sum()) == value
+
+
+# retries, shards_of_disjoint_users
+
+
+@EACH
+def test_a_batch_that_is_sent_again_is_more_rows_of_the_same_users(name):
+    """`repeated`: two batches of the same rows leave what one batch of both leaves."""
+    cells, rows = COUNTERS[name], [(0, 1), (0, -1), (0, 1)]
+    for table in values(cells):
+        twice = updated(cells, updated(cells, table, rows), rows)
+        assert twice.tolist() == updated(cells, table, [*rows, *rows]).tolist()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_a_user_is_of_one_shard(shards):
+    """`reads_B`: a function of the user, whatever else is in the batch."""
+    users = np.arange(100)
+    together = deal(users, shards, bytes(16))
+    assert set(together.tolist()) == set(range(shards))
+    assert together.tolist() == [int(deal(users[[one]], shards, bytes(16))[0]) for one in users]

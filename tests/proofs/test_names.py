@@ -36,6 +36,20 @@ def test_the_theorems_that_a_page_names_are_proved(page):
     assert named(page) <= proved()
 
 
+@pytest.mark.parametrize(
+    "page", [one for one in PAGES if one.parent.name == "guarantees"], ids=lambda page: page.stem
+)
+def test_each_page_of_a_guarantee_says_what_a_machine_checked(page):
+    """Its theorem, or that there is none."""
+    third = page.read_text().splitlines()[2]
+    if third.startswith("[Checked by a machine](../proofs.md): "):
+        assert NAMED.search(third)
+    else:
+        assert page.stem == "README" or third.startswith(
+            "[Not checked by a machine](../proofs.md): "
+        )
+
+
 def test_each_theorem_is_explained():
     assert proved() == named(PAGE)
 

@@ -19,6 +19,7 @@ from panprivacy.tables.cells.bits import BitCells, worst_ratio
 from panprivacy.tables.cells.law import Law, on_blocks
 from panprivacy.tables.cells.modular import BlockCells, ModularCells, ScaledCells
 from panprivacy.tables.cells.parity import ParityCells
+from panprivacy.tables.counters.shapes import even_tree, mixed_radix
 from panprivacy.tables.ids import read_ids
 from panprivacy.tables.slices import deal
 from tests.proofs.extracted import NotingCoins, law, moves, ratio, updated
@@ -364,3 +365,30 @@ def test_a_user_is_of_one_shard(shards):
     together = deal(users, shards, bytes(16))
     assert set(together.tolist()) == set(range(shards))
     assert together.tolist() == [int(deal(users[[one]], shards, bytes(16))[0]) for one in users]
+
+
+# twice_noised_tree
+
+TREES = {
+    "mixed radix": mixed_radix(6, EPSILON, 2, open_steps=True),
+    "binary": even_tree(8, EPSILON, 2, pan_private=True),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_nodes_of_a_step_hide_an_event_twice(name):
+    """`q`: each has noise as it begins and as it leaves; `kept'` and `sums'`: an event adds d."""
+    tree = TREES[name]
+    for tick in range(tree.horizon):
+        scales = [scale for scale in tree.scales(tick) if scale]
+        assert sum(tree.bound / scale for scale in scales) <= EPSILON
+    born, leaving = NotingCoins(), NotingCoins()
+    memory = tree.initial(born)
+    begun = [scale for scale in tree.scales(0) if scale]
+    assert set(born.scales) <= set(begun)
+    assert set(begun[1:]) <= set(born.scales)
+    kept = memory.cells.copy()
+    tree.add(memory, 2)
+    assert (memory.cells - kept).tolist() == [2 * bool(scale) for scale in tree.scales(0)]
+    tree.run(memory, np.zeros(tree.horizon, np.int64), leaving)
+    assert set(begun) <= set(leaving.scales)

@@ -80,10 +80,10 @@ def test_overlaps_are_those_of_the_tables(filled):
         ("/v1/sketches/visits/9" + 30 * "9", 404, "there is no such table"),
         ("/v1/overlaps", 400, "stream must say whose windows are compared"),
         ("/v1/overlaps?stream=visits&windows=53", 400, "windows must be a whole number from 1 to"),
-        ("/v1/overlaps?stream=plain", 400, "publishes no tables"),
-        ("/v1/overlaps?stream=visits&statistic=x", 400, "statistic must be one of those"),
+        ("/v1/overlaps?stream=plain", 404, "publishes no tables"),
+        ("/v1/overlaps?stream=visits&statistic=x", 404, "statistic must be one of those"),
         ("/v1/overlaps?stream=pages", 400, "group must be one of the groups"),
-        ("/v1/overlaps?stream=visits&group=a", 400, "or left out without groups"),
+        ("/v1/overlaps?stream=visits&group=a", 404, "or left out without groups"),
     ],
 )
 def test_what_is_not_there_is_refused_in_words(filled, path, status, says):

@@ -99,13 +99,15 @@ class ComparedTables:
         """Return the series that a request asks for."""
         there = series_of(self._engine.streams[name].config)
         if not there:
-            raise Problem(400, "this stream publishes no tables: its statistic must be overlap")
+            raise Problem(404, "this stream publishes no tables: its statistic must be overlap")
         wanted = there[0][0] if statistic is None else statistic
         if wanted not in {label for label, _ in there}:
-            raise Problem(400, "statistic must be one of those that publish tables")
+            raise Problem(404, "statistic must be one of those that publish tables")
         if (wanted, group) not in there:
             reason = "group must be one of the groups of the stream"
-            raise Problem(400, reason if group is None else f"{reason}, or left out without groups")
+            if group is None:
+                raise Problem(400, reason)
+            raise Problem(404, f"{reason}, or left out without groups")
         return wanted, group
 
 

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run demo federated-demo test test-long test-cluster test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs proofs clean
+.PHONY: run demo federated-demo test test-long test-cluster test-slow client lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs proofs clean
 
 run: $(VENV)/.run
 	mkdir -p build
@@ -52,6 +52,14 @@ test-cluster: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+# The device in JavaScript: builds it and tests it. Its tests beside Python are among the long ones.
+client: clients/js/node_modules/.package-lock.json
+	npm --prefix clients/js test
+
+clients/js/node_modules/.package-lock.json: clients/js/package.json clients/js/package-lock.json
+	npm --prefix clients/js ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,0 +1,11 @@
+export { ByteCoins, type Coins, type RandomBytes, systemCoins } from './coins.js';
+export { Device } from './device.js';
+export { InputError, PlanError } from './errors.js';
+export { Fraction } from './fraction.js';
+export { CountNonZero, Histogram, type Kind, Mean } from './kinds.js';
+export type { Guarantee } from './promise.js';
+export { reportsPath, send, type Server, upload } from './sending.js';
+export type { TwoServers } from './sharing.js';
+export { IndexedDBStorage, MemoryStorage, type Storage } from './storage.js';
+export { FORMAT_VERSION, Task } from './task.js';
+export { type Clock, type Schedule, Ticker } from './ticker.js';

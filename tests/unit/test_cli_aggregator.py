@@ -35,6 +35,14 @@ def test_the_leader_has_what_lies_beside_its_task_and_asks_the_helper(started, t
     assert loaded == (task.with_name("task.leader.secret"), None)
     assert place.store == f"sqlite:///{task.with_name('task.leader.sqlite')}"
     assert (place.file, place.listen, place.fresh) == (task, "127.0.0.1:8644", False)
+    assert place.origins == ()
+
+
+def test_the_leader_knows_the_sites_of_devices(started, task):
+    sites = ("https://one.example", "https://other.example")
+    words = [word for site in sites for word in ("--origin", site)]
+    assert run_command("aggregator", "--role", "leader", "--task", task, *words).code == 0
+    assert started[0][1].origins == sites
 
 
 def test_the_helper_has_a_port_and_secrets_of_its_own(started, task):
@@ -46,7 +54,7 @@ def test_the_helper_has_a_port_and_secrets_of_its_own(started, task):
     )
     ((role, place, loaded),) = started
     assert (role, loaded[0].name) == ("help", "task.helper.secret")
-    assert place[1:] == ("sqlite:////x", "127.0.0.1:8645", True)
+    assert place[1:] == ("sqlite:////x", "127.0.0.1:8645", True, ())
 
 
 def test_a_url_of_the_helper_ends_without_a_slash(started, task):
@@ -69,6 +77,7 @@ def test_a_url_of_the_helper_ends_without_a_slash(started, task):
     ("arguments", "says"),
     [
         (("helper", "--helper", "http://h"), "--helper is for the leader: the helper asks nobody"),
+        (("helper", "--origin", "https://app.example"), "--origin is for the leader"),
         (("leader", "--helper", "h:80"), "--helper must be a URL such as"),
     ],
 )

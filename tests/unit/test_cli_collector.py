@@ -9,10 +9,14 @@ from tests.commands import run_command
 
 
 @pytest.mark.parametrize(
-    ("given", "store", "fresh"),
-    [((), None, False), (("--store", "sqlite:////x", "--fresh"), "sqlite:////x", True)],
+    ("given", "store", "more"),
+    [
+        ((), None, {}),
+        (("--store", "sqlite:////x", "--fresh"), "sqlite:////x", {"fresh": True}),
+        (("--origin", "https://app.example"), None, {"origins": ["https://app.example"]}),
+    ],
 )
-def test_it_collects_with_what_lies_beside_its_task(monkeypatch, tmp_path, given, store, fresh):
+def test_it_collects_with_what_lies_beside_its_task(monkeypatch, tmp_path, given, store, more):
     found = []
     monkeypatch.setattr(server, "collect", lambda *args, **named: found.append((args, named)))
     monkeypatch.setattr(
@@ -25,7 +29,7 @@ def test_it_collects_with_what_lies_beside_its_task(monkeypatch, tmp_path, given
     assert file == task
     assert (loaded[0], str(loaded[1])) == (tmp_path / "task.secret", "id.txt")
     assert url == (store or f"sqlite:///{tmp_path / 'task.sqlite'}")
-    assert named == {"fresh": fresh}
+    assert named == {"fresh": False, "origins": (), **more}
 
 
 def test_without_secrets_nothing_is_collected(tmp_path):

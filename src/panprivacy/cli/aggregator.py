@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.cli.collector import Fresh, Identity
+from panprivacy.cli.collector import Fresh, Identity, Origin
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 
@@ -47,6 +47,7 @@ def aggregator(
             metavar="PLACE", help="Where to listen; 127.0.0.1:8644 or, as helper, 8645 if not."
         ),
     ] = None,
+    origin: Origin = None,
     fresh: Fresh = False,
 ) -> None:
     """Be one of two servers that add up reports of which neither can read one."""
@@ -59,6 +60,9 @@ def aggregator(
     if helper is not None and role is ServerRole.helper:
         message = "--helper is for the leader: the helper asks nobody"
         raise PlanError(message)
+    if origin and role is ServerRole.helper:
+        message = "--origin is for the leader: devices send nothing to the helper"
+        raise PlanError(message)
     asked = f"http://127.0.0.1:{_PORTS[ServerRole.helper]}" if helper is None else helper
     if not asked.startswith(("http://", "https://")):
         message = "--helper must be a URL such as http://127.0.0.1:8645"
@@ -68,7 +72,7 @@ def aggregator(
         raise PlanError(message)
     secrets = task.with_suffix(f".{role}.secret")
     url = store or f"sqlite:///{task.absolute().with_suffix(f'.{role}.sqlite')}"
-    place = Location(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh)
+    place = Location(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh, tuple(origin or ()))
     if role is ServerRole.leader:
         lead(place, LeaderSecrets.load(secrets, identity), asked.rstrip("/"))
     else:

@@ -17,6 +17,10 @@ Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
 ]
+Origin = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SITE", help="Pages of it may send reports; may be repeated."),
+]
 
 
 def collector(
@@ -29,6 +33,7 @@ def collector(
     listen: Annotated[str, typer.Option(metavar="PLACE", help="Where to listen.")] = (
         "127.0.0.1:8646"
     ),
+    origin: Origin = None,
     fresh: Fresh = False,
 ) -> None:
     """Collect the reports of devices over HTTP, and answer once."""
@@ -37,4 +42,4 @@ def collector(
         from panprivacy.devices.collector.server import collect  # noqa: PLC0415
     secrets = Secrets.load(task.with_suffix(".secret"), identity)
     url = store or f"sqlite:///{task.absolute().with_suffix('.sqlite')}"
-    collect(task, secrets, url, listen, fresh=fresh)
+    collect(task, secrets, url, listen, fresh=fresh, origins=origin or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -38,7 +38,13 @@ from panprivacy.devices.aggregator.peer import STRIPPED
 from panprivacy.devices.aggregator.presentation import decoded
 from panprivacy.devices.aggregator.problems import AbortError, PeerError, Reason
 from panprivacy.devices.aggregator.reports import dap_bytes
-from panprivacy.devices.collector.serving import GroupCommit, Serving, body_of, router
+from panprivacy.devices.collector.serving import (
+    GroupCommit,
+    Serving,
+    body_of,
+    for_pages,
+    router,
+)
 from panprivacy.devices.federated.messages import report_bytes
 from panprivacy.devices.federated.task import Task
 from panprivacy.errors import InputError
@@ -248,8 +254,9 @@ def _name(text: str) -> bytes:
     raise AbortError(Reason.INVALID_MESSAGE, message)
 
 
-def leader_application(api: LeaderApi) -> Router:
-    """Return the ASGI application of a leader."""
+def leader_application(api: LeaderApi, origins: Sequence[str] = ()) -> Router:
+    """Return the ASGI application of a leader, for devices on pages of these origins too."""
+    pages = for_pages(origins)
 
     @asynccontextmanager
     async def lifespan(_: Router) -> AsyncIterator[None]:
@@ -260,10 +267,10 @@ def leader_application(api: LeaderApi) -> Router:
             await advancing
 
     routes = [
-        Route("/tasks/{task}/reports", Resource("POST", api.reports, [])),
+        Route("/tasks/{task}/reports", Resource("POST", api.reports, []), middleware=pages),
         Route("/v1/release", Resource("POST", api.release, [])),
     ]
-    return router(api, routes, lifespan)
+    return router(api, routes, pages, lifespan)
 
 
 def helper_application(api: HelperApi) -> Router:
@@ -273,4 +280,4 @@ def helper_application(api: HelperApi) -> Router:
         Route("/tasks/{task}/aggregation_jobs/{name}", Resource("PUT", api.verify, [])),
         Route("/tasks/{task}/aggregate_shares/{name}", Resource("PUT", api.share, [])),
     ]
-    return router(api, routes)
+    return router(api, routes, ())

@@ -37,12 +37,14 @@ class Location(NamedTuple):
         store: URL of the database.
         listen: such as 127.0.0.1:8644.
         fresh: give up the store that it had before.
+        origins: sites whose pages may send reports to the leader, such as https://app.example.
     """
 
     file: Path
     store: str
     listen: str
     fresh: bool = False
+    origins: tuple[str, ...] = ()
 
     def beside(self, role: str, what: str) -> Path:
         """Return a file of one role beside the task."""
@@ -69,7 +71,7 @@ def lead(place: Location, secrets: LeaderSecrets, helper: str) -> None:
         try:
             leader = Leader(task, secrets.key, verify_key, store, peer)
             api = LeaderApi(signed, task, leader, store, secrets.access)
-            run(leader_application(api), api, sock)
+            run(leader_application(api, place.origins), api, sock)
         finally:
             peer.end()
             store.end()

@@ -9,7 +9,13 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from panprivacy.devices.collector.serving import GroupCommit, Serving, body_of, router
+from panprivacy.devices.collector.serving import (
+    GroupCommit,
+    Serving,
+    body_of,
+    for_pages,
+    router,
+)
 from panprivacy.devices.collector.store import ReportStore
 from panprivacy.devices.federated.collector import Collector, ReplayError
 from panprivacy.devices.federated.kind import Decryption
@@ -87,10 +93,11 @@ class CollectorApi(Serving):
         return msgspec.json.encode(told)
 
 
-def application(api: CollectorApi) -> Router:
-    """Return the ASGI application of a collector."""
+def application(api: CollectorApi, origins: Sequence[str] = ()) -> Router:
+    """Return the ASGI application of a collector, for devices on pages of these origins too."""
+    pages = for_pages(origins)
     routes = [
-        Route("/v1/reports", Resource("POST", api.reports, [])),
+        Route("/v1/reports", Resource("POST", api.reports, []), middleware=pages),
         Route("/v1/release", Resource("POST", api.release, [])),
     ]
-    return router(api, routes)
+    return router(api, routes, pages)

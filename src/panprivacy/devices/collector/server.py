@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from starlette.routing import Router
@@ -19,7 +20,15 @@ from panprivacy.service.sockets import Address, http_address, http_socket
 from panprivacy.service.web.answering import FastPath
 
 
-def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: bool = False) -> None:
+def collect(
+    file: Path,
+    secrets: Secrets,
+    store: str,
+    listen: str,
+    *,
+    fresh: bool = False,
+    origins: Sequence[str] = (),
+) -> None:
     """Collect the reports of a task in this process until SIGTERM or SIGINT.
 
     Args:
@@ -28,6 +37,7 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: boo
         store: URL of the database.
         listen: where, such as 127.0.0.1:8646.
         fresh: give up the store that the collector had before.
+        origins: sites whose pages may send reports, such as https://app.example.
 
     Raises:
         InputError: the file is no task.
@@ -46,7 +56,7 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: boo
         kept = ReportStore(store, task, mark, fresh=fresh)
         try:
             api = CollectorApi(signed, task, key, kept, access)
-            run(application(api), api, sock)
+            run(application(api, origins), api, sock)
         finally:
             kept.end()
 

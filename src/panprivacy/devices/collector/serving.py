@@ -8,13 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, TypeVar
 
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import Lifespan
 
 from panprivacy._version import VERSION
 from panprivacy.devices.collector.task_store import TaskStore
+from panprivacy.errors import PlanError
 from panprivacy.service.config.tokens import AccessError, Role, Tokens
+from panprivacy.service.config.values import parse_origin
 from panprivacy.service.incoming.admission import Shared
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.outgoing.records import StoreError
@@ -129,12 +133,33 @@ class Serving:
             raise Problem(error.status, reason, headers=headers) from None
 
 
+def for_pages(origins: Sequence[str]) -> list[Middleware]:
+    """Return what lets the pages of these origins read a task and send reports; nothing for none.
+
+    Raises:
+        PlanError: one is no origin.
+    """
+    places = [parse_origin(one) for one in origins]
+    if any(path for _, path in places):
+        message = "origin must be a site such as https://app.example, without a path"
+        raise PlanError(message)
+    known = [origin for origin, _ in places]
+    headers = ["Authorization", "Content-Type"]
+    pages = Middleware(
+        CORSMiddleware, allow_origins=known, allow_methods=["GET", "POST"], allow_headers=headers
+    )
+    return [pages] if known else []
+
+
 def router(
-    api: Serving, routes: Sequence[Route], lifespan: Lifespan[Router] | None = None
+    api: Serving,
+    routes: Sequence[Route],
+    pages: Sequence[Middleware],
+    lifespan: Lifespan[Router] | None = None,
 ) -> Router:
     """Return the ASGI application of a server with these resources and the common ones."""
     every = [
-        Route("/v1/task", Resource("GET", api.task, [])),
+        Route("/v1/task", Resource("GET", api.task, []), middleware=pages),
         Route("/healthz", Resource("GET", api.health)),
     ]
     paths = " and ".join([", ".join(one.path for one in [*routes, every[0]]), "/healthz"])

@@ -6,15 +6,20 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.ground.parsing import parse_duration
+from panprivacy.intake.sources.columns import show
+from panprivacy.service.client import ROOT_PATH
 
 KeyPath = tuple[str | int, ...]
 """Keys, and positions in lists, that identify a place in a configuration."""
 
 _SETTING: Final = re.compile(r'\b([a-z_]+)=(True\b|False\b|\d[\d_.]*\b|"[^"]*")')
 _ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?=\W|$)")
+
+_PORTS: Final = {"http": 80, "https": 443}
 
 DAY: Final = 86_400
 """A day in seconds."""
@@ -77,3 +82,33 @@ def seconds(most: int, **named: str) -> int:
         message = f"{name} must be at most {most // DAY:,}d"
         raise PlanError(message)
     return length
+
+
+def parse_origin(text: str, what: str = "origin") -> tuple[str, str]:
+    """Return an origin as browsers write it, and the path after it.
+
+    Args:
+        text: an origin, with a path or without.
+        what: the setting that has it, for the error.
+
+    Raises:
+        PlanError: it is no origin.
+    """
+    message = f"{what} must be like https://numbers.example, not {show(text)}"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise PlanError(message) from None
+    rest = parts.query, parts.fragment, parts.username, parts.password
+    path = parts.path.rstrip("/")
+    if (
+        parts.scheme not in _PORTS
+        or not parts.hostname
+        or any(rest)
+        or not ROOT_PATH.fullmatch(path)
+    ):
+        raise PlanError(message)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{shown}", path

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from panprivacy.errors import PlanError
 from panprivacy.intake.sources.columns import show
-from panprivacy.service.client import ROOT_PATH
+from panprivacy.service.config.values import parse_origin
 
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
-_PORTS: Final = {"http": 80, "https": 443}
 _HARMLESS: Final = frozenset({"GET", "HEAD"})
 """Methods for which browsers name no origin if a page requests its own site."""
 
@@ -39,7 +37,7 @@ class Origins:
     """
 
     def __init__(self, declared: Iterable[str] = ()) -> None:
-        places = [_parse_origin(one) for one in declared]
+        places = [parse_origin(one) for one in declared]
         self._declared = frozenset(origin for origin, _ in places)
         paths = sorted({path for _, path in places}) or [""]
         if len(paths) > 1:
@@ -60,25 +58,3 @@ class Origins:
         scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
         own = f"{scheme}://{headers.get('host', '')}".lower()
         return len(named) == 1 and (named[0] == own or named[0] in self._declared)
-
-
-def _parse_origin(text: str) -> tuple[str, str]:
-    """Return an origin as browsers write it, and the path after it."""
-    message = f"origin must be like https://numbers.example, not {show(text)}"
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise PlanError(message) from None
-    rest = parts.query, parts.fragment, parts.username, parts.password
-    path = parts.path.rstrip("/")
-    if (
-        parts.scheme not in _PORTS
-        or not parts.hostname
-        or any(rest)
-        or not ROOT_PATH.fullmatch(path)
-    ):
-        raise PlanError(message)
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{shown}", path

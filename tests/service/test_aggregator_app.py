@@ -431,9 +431,10 @@ def test_servers_that_cannot_be_are_refused_in_one_line(tmp_path, options, messa
 
 
 class Running:
-    """Both servers, each in a process of its own."""
+    """Both servers, each in a process of its own; `leading` are more words for the leader."""
 
-    def __init__(self, folder, *more):
+    def __init__(self, folder, *more, leading=()):
+        self.leading = leading
         self.folder, self.file = folder, folder / "task.json"
         words = ["--kind", "histogram", "--most", "1", "--horizon", "1", "--epsilon", "100"]
         words += ["--signer", folder / "signer", "--servers", "2", *more]
@@ -460,7 +461,7 @@ class Running:
         words = ["aggregator", "--role", role, "--task", self.file]
         words += ["--listen", f"127.0.0.1:{self.ports.get(role, 0)}"]
         if role == "leader":
-            words += ["--helper", self.urls["helper"]]
+            words += ["--helper", self.urls["helper"], *self.leading]
         command = [sys.executable, "-c", "from panprivacy.cli import main; main()", *words]
         with log.open("w") as file:
             self.processes[role] = subprocess.Popen(command, stdout=file, stderr=file)

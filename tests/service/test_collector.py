@@ -76,7 +76,7 @@ class Running:
             assert self._process.poll() is None, log.read_text()
             assert time.monotonic() < end
             time.sleep(0.05)
-        self._url = found[1]
+        self.url = found[1]
         return self
 
     def end(self, number):
@@ -92,11 +92,11 @@ class Running:
         """Post anything, with the token of a role."""
         token = self._tokens.get(role, role)
         headers = {"Authorization": f"Bearer {token}"}
-        return (client or self.client).post(self._url + path, headers=headers, **given)
+        return (client or self.client).post(self.url + path, headers=headers, **given)
 
     def get(self, path):
         """Get what anybody may."""
-        return self.client.get(self._url + path)
+        return self.client.get(self.url + path)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run demo federated-demo test test-long test-cluster test-slow client lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs proofs clean
+.PHONY: run demo federated-demo browser-demo test test-long test-cluster test-slow client lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs proofs clean
 
 run: $(VENV)/.run
 	mkdir -p build
@@ -34,6 +34,11 @@ demo: $(VENV)/.demo
 # Two servers, ten devices, one of which lies: a histogram, and a picture of who sees what.
 federated-demo: $(VENV)/.federated
 	$(BIN)/python examples/two_servers.py
+
+# Three headless browsers, of which two use a feature: a count, and a picture of what is in each.
+browser-demo: $(VENV)/.test clients/js/node_modules/.package-lock.json
+	npm --prefix clients/js run --silent build
+	$(BIN)/python examples/browser/demo.py
 
 # Threads of linear algebra wait for each other in loops: a tenth of the time of three workers on two processors.
 test test-long test-slow: export OPENBLAS_NUM_THREADS := 1

@@ -87,6 +87,15 @@ def test_another_number_of_shards_waits_for_the_end_of_the_windows(tmp_path):
     cluster.client.close()
 
 
+VISITED = """
+[streams.visits]
+epsilon = 1
+window = "1d"
+beacon.origins = ["https://example.org"]
+[[streams.visits.stat]]
+name = "distinct"
+expected = 1_000
+"""
 LEARNS = 'name = "distinct"\nexpected = "learn"'
 AMOUNTS = 'name = "incidence"\nexpected = 1_000\nbound = 9\nunit = 60'
 RUNS = 'name = "running-distinct"\nhorizon = 1_000'
@@ -96,6 +105,7 @@ RUNS = 'name = "running-distinct"\nhorizon = 1_000'
     ("given", "says"),
     [
         (("ids =", f'contribute = "{KEY}"\nids ='), "leave out contribute"),
+        ((stream(), VISITED), "a cluster takes no beacon"),
         ((COUNTS, LEARNS), "a shard of a cluster has none"),
         ((COUNTS, RUNS), "running"),
         ((COUNTS, AMOUNTS), "unit= is for one machine"),

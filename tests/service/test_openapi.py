@@ -19,7 +19,7 @@ from panprivacy.intake.sources import MEDIA_TYPES
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.outgoing.exports import WRITERS, as_json
 from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Page, Published
-from panprivacy.service.web import app, asked, openapi, protocol
+from panprivacy.service.web import app, asked, beacons, openapi, protocol
 from panprivacy.service.web.app import application
 from panprivacy.service.web.metrics import FORMATS
 from panprivacy.statistics.frames import COLUMNS
@@ -31,6 +31,19 @@ MAY_ALL = f"""
 name = "all"
 may = ["ingest", "read", "release", "announce"]
 sha256 = "{hash_of("pp_all")}"
+"""
+SITE = """
+[streams.site]
+epsilon = 1
+window = "300d"
+by = "page"
+groups = ["/", "/help"]
+ignore_others = true
+[[streams.site.stat]]
+name = "distinct"
+expected = "1000:1e6"
+[streams.site.beacon]
+origins = ["https://example.org"]
 """
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 METHODS = {"get", "post", "put", "patch", "delete", "options", "head", "trace"}
@@ -49,7 +62,7 @@ def described(client):
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with Service(tmp_path_factory.mktemp("described"), STREAMS + MAY_ALL) as one:
+    with Service(tmp_path_factory.mktemp("described"), STREAMS + SITE + MAY_ALL) as one:
         yield one.start()
 
 
@@ -130,10 +143,10 @@ def test_rows_are_as_they_are_described(described, value):
 
 def test_every_status_that_a_route_has_is_described(described):
     """Those of the protocol and of unknown paths belong to no route."""
-    code = "".join(Path(module.__file__).read_text() for module in (app, asked, openapi))
+    code = "".join(Path(module.__file__).read_text() for module in (app, asked, beacons, openapi))
     written = {*re.findall(r"Problem\(\s*([0-9]{3})", code)} | {"401", "403", "408", "413", "429"}
     shown = {status for *_, operation in operations(described) for status in operation["responses"]}
-    assert shown - {"200", "201", "202"} == written - {"405"}
+    assert shown - {"200", "201", "202", "204"} == written - {"405"}
     assert {"405", "414", "431"}.isdisjoint(shown)
     assert "Problem(405" not in Path(protocol.__file__).read_text()
 
@@ -180,6 +193,10 @@ def schemathesis(service, folder, *options, parameters=""):
 
 
 VISITS = 'parameters = { "path.name" = "visits" }\n'
+VISITED = """
+parameters = { "path.name" = "site", "header.Origin" = "https://example.org" }
+"""
+"""So that drawn visits are counted."""
 _LONGEST_RUN = 300
 """Seconds after which generated requests end, however few a slow machine has made of them."""
 CHECKS = """
@@ -190,7 +207,10 @@ checks.positive_data_acceptance.enabled = false  # a schema does not say what is
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("parameters", "phases"), [("", "coverage"), (VISITS, "coverage,fuzzing")])
+@pytest.mark.parametrize(
+    ("parameters", "phases"),
+    [("", "coverage"), (VISITS, "coverage,fuzzing"), (VISITED, "coverage,fuzzing")],
+)
 def test_generated_requests(service, tmp_path, parameters, phases):
     """Drawn paths are nearly all unknown: what is drawn goes to a stream that there is."""
     said = service.said
@@ -203,7 +223,7 @@ def test_generated_requests(service, tmp_path, parameters, phases):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3 * _LONGEST_RUN)
-@pytest.mark.parametrize("parameters", ["", VISITS])
+@pytest.mark.parametrize("parameters", ["", VISITS, VISITED])
 def test_many_generated_requests(service, tmp_path, parameters):
     said = service.said
     options = ["--max-examples", "1000", "--max-time", f"{_LONGEST_RUN}"]

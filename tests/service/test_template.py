@@ -12,6 +12,7 @@ import pytest
 
 from panprivacy.errors import PlanError
 from panprivacy.privacy.coins import SystemCoins
+from panprivacy.service.config.beacon import BeaconConfig
 from panprivacy.service.config.config import CheckpointConfig, Config, ReleasesConfig, ServerConfig
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.stream import StdinConfig, StreamConfig, SyslogConfig
@@ -102,7 +103,7 @@ def uncommented(header, name):
     if header == "[streams.visits]":
         asked |= WITH.get(name, {})
     elif header.startswith(("[[streams", "[streams.visits.")):
-        inner = {"": "", "listen": "", "format": "", name: ""}
+        inner = {"": "", "listen": "", "format": "", "origins": "", name: ""}
         asked = {"user": '"remote_addr"'} if "syslog" in header else {}
         if name == "pattern":
             inner, asked = inner | {"format": '"lines"'}, {}
@@ -237,6 +238,7 @@ def test_every_key_of_the_schema_is_in_the_text():
         "tokens": document["tokens"][0],
         "syslog": stream["syslog"][0],
         "stdin": stream["stdin"],
+        "beacon": stream["beacon"],
     }
     for name, table in tables.items():
         assert set(table) == set(TABLES[name].__struct_fields__), name
@@ -272,6 +274,7 @@ TABLES = {
     "tokens": Token,
     "syslog": SyslogConfig,
     "stdin": StdinConfig,
+    "beacon": BeaconConfig,
 }
 
 
@@ -280,11 +283,12 @@ def test_values_in_the_text_are_the_defaults_or_examples():
     (stream,) = document["streams"].values()
     for kind, table in [(StreamConfig, stream), (SyslogConfig, stream["syslog"][0])]:
         for field in msgspec.structs.fields(kind):
-            if field.required or field.name in {"syslog", "stdin", "pattern"} | EXAMPLES:
+            if field.required or field.name in {"syslog", "stdin", "beacon", "pattern"} | EXAMPLES:
                 continue
             assert table[field.name] == field.default, field.name
     for name in ("server", "releases"):
         default = next(f.default for f in msgspec.structs.fields(Config) if f.name == name)
         assert document[name] == msgspec.structs.asdict(default)
+    assert stream["beacon"]["prefix"] == BeaconConfig(origins=()).prefix
     checkpoint = {"recipient": RECIPIENT, "path": "panprivacy.sealed", "every": "1s"}
     assert document["checkpoint"] == checkpoint

@@ -221,6 +221,10 @@ def check(config: Config, shards: int) -> CheckpointConfig:
         if stream.contribute is not None:
             message = f"streams.{name}: a cluster answers by itself: leave out contribute"
             raise PlanError(message)
+        if stream.beacon is not None:
+            message = f"streams.{name}: a cluster takes no beacon: leave it out, or count it with "
+            message += "panprivacy serve"
+            raise PlanError(message)
         try:
             counting = stream.make_counting(slice_)
             _check_published(stream, counting, shards)

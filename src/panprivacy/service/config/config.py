@@ -14,6 +14,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ground.sealing import check_recipient
 from panprivacy.ground.validation import positive_integer
 from panprivacy.intake.sources.columns import show_all
+from panprivacy.service.config.beacon import UNIX
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.config.tokens import Token
 from panprivacy.service.config.values import DAY, ConfigError, in_table, seconds
@@ -200,12 +201,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             with in_table("streams", name):
                 check_name(name)
                 stream.check()
+                self._check_proxies(stream)
         reading = [name for name, stream in self.streams.items() if stream.stdin is not None]
         if len(reading) > 1:
             message = f"only one stream can read standard input, and {reading[0]} does"
             raise ConfigError(("streams", reading[1], "stdin"), message)
         self._check_tokens()
         self._check_listeners()
+
+    def _check_proxies(self, stream: StreamConfig) -> None:
+        """Check that the visitors of a beacon have addresses: a Unix socket shows none."""
+        at_socket = bool(self.server.address.path)
+        if stream.beacon is not None and at_socket and UNIX not in stream.beacon.proxies:
+            message = 'proxies must have "unix": a Unix socket shows no address of a visitor, and '
+            message += "the proxy has to name it in X-Forwarded-For"
+            raise ConfigError(("beacon",), message)
 
     def _check_tokens(self) -> None:
         """Check that no two tokens are the same, and that each is for existing streams."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from panprivacy.errors import PlanError
 from panprivacy.ground.validation import positive_fraction
 from panprivacy.intake.programs.intake import Nulls
+from panprivacy.service.config.beacon import BeaconConfig
 from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
@@ -73,7 +74,7 @@ _INNER: Final[Mapping[type, Mapping[str, type]]] = {
         "tokens": Token,
         "cluster": ClusterConfig,
     },
-    StreamConfig: {"syslog": SyslogConfig, "stdin": StdinConfig},
+    StreamConfig: {"syslog": SyslogConfig, "stdin": StdinConfig, "beacon": BeaconConfig},
 }
 """The tables in each table, and in each entry of its arrays of tables."""
 _EXAMPLES: Final = {
@@ -85,6 +86,7 @@ _EXAMPLES: Final = {
     "format": 'format = "ndjson"',
     "name": 'name = "web"',
     "may": 'may = ["ingest"]',
+    "origins": 'origins = ["https://example.org"]',
     "sha256": "the one that `panprivacy init` writes",
 }
 

@@ -30,6 +30,7 @@ from panprivacy.intake.sources import FORMATS, Prefixes, dialect_of
 from panprivacy.intake.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.intake.sources.log_lines import FIELDS, only_wanted_groups
 from panprivacy.privacy.guarantee import Guarantee
+from panprivacy.service.config.beacon import BeaconConfig
 from panprivacy.service.config.values import DAY, ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.statistics.arguments import request
@@ -137,6 +138,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         retries: how many batch ids are kept, so that no batch is counted twice.
         syslog: where log lines come from.
         stdin: how standard input is read.
+        beacon: how visits of web pages are taken.
     """
 
     stat: tuple[dict[str, Any], ...]
@@ -165,6 +167,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     retries: int = 8_192
     syslog: tuple[SyslogConfig, ...] = ()
     stdin: StdinConfig | None = None
+    beacon: BeaconConfig | None = None
 
     @property
     def window_seconds(self) -> int:
@@ -286,6 +289,13 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.stdin is not None:
             with in_table("stdin"):
                 self.stdin.check(columns)
+        if self.beacon is not None:
+            with in_table("beacon"):
+                self.beacon.check(columns, counting)
+            if self.syslog or self.stdin is not None:
+                message = "a visitor has another id in log lines than in a beacon, and would count "
+                message += "twice: take syslog and stdin into another stream"
+                raise PlanError(message)
 
     def _check_clock(self) -> None:
         """Check that all answers before the last one are due within the window."""

@@ -140,6 +140,13 @@ $others
 #format = "combined"  # or "lines", with a pattern
 #pattern = '^(?P<user>\\S+)'  # of RE2; its named groups are the columns
 
+# Visits of web pages, which load the script /v1/streams/$stream/beacon.js. Groups are by "page", a
+# path such as "/help", or by "referrer", the host of the page before; "-" is none.
+#[streams.$stream.beacon]
+#origins = ["https://example.org"]  # needed: the sites whose pages are counted
+#proxies = ["127.0.0.1"]  # who names the visitor in X-Forwarded-For; also "10.0.0.0/8", "unix"
+#prefix = "32:64"  # of an address: count so many bits of IPv4:IPv6
+
 # Standard input; at most one stream may have it.
 #[streams.$stream.stdin]
 #format = "ndjson"  # or "csv", "tsv", "arrow", "combined", or "lines" with a pattern

@@ -29,6 +29,7 @@ from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
 from panprivacy.service.served import Served
 from panprivacy.service.web.asked import HttpRequest
+from panprivacy.service.web.beacons import Beacons
 from panprivacy.service.web.compared import OF_OVERLAPS, OF_SKETCHES, ComparedTables
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
@@ -163,7 +164,7 @@ class Api:
     async def metrics(self, asked: HttpRequest) -> Response:
         """Return releases and health for Prometheus."""
         token = self._allow(asked, Role.read)
-        kind = preferred(asked.accepted(), FORMATS) or "text/plain"
+        kind = preferred(asked.listed("Accept"), FORMATS) or "text/plain"
         headers = {"Content-Type": FORMATS[kind][1], "Vary": "Accept"}
         pieces = single_page(self._metrics[kind].get)
         return await self._answers.answer(Sender(token, ""), pieces, headers)
@@ -300,12 +301,14 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> App
         engine: the engine of the service.
         lifespan: runs before its first request, and after its last one.
     """
-    api = Api(engine)
+    api, beacons = Api(engine), Beacons(engine)
     stream = "/v1/streams/{name}"
     routes = [
         Route(f"{stream}/updates", Resource("POST", api.updates, ["durable"])),
         Route(f"{stream}/release", Resource("POST", api.release, [])),
         Route(f"{stream}/announce", Resource("POST", api.announce, [])),
+        Route(f"{stream}/beacon.js", Resource("GET", beacons.script)),
+        Route(f"{stream}/beacon", Resource("POST", beacons.visit, [])),
         Route("/v1/streams", Resource("GET", api.streams, [])),
         Route("/v1/releases", Resource("GET", api.releases, _OF_RELEASES)),
         Route("/v1/sketches", Resource("GET", api.tables.sketches, OF_SKETCHES)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import parse_qs
 
@@ -29,13 +29,16 @@ class HttpRequest:
 
     Attributes:
         path: the parameters of the path.
+        peer: the address of the other end of the connection; None for a Unix socket.
     """
 
-    __slots__ = ("_headers", "_query_string", "_receive", "path")
+    __slots__ = ("_headers", "_query_string", "_receive", "path", "peer")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self.path: dict[str, str] = scope["path_params"]
+        client = scope.get("client")
+        self.peer: str | None = client[0] if client else None
         self._headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             self._headers.setdefault(name, []).append(value)
@@ -61,9 +64,9 @@ class HttpRequest:
         given = self._headers.get(name.lower().encode())
         return None if given is None else _only([one.decode("latin-1") for one in given], name)
 
-    def accepted(self) -> str:
-        """Return the complete Accept header."""
-        return b",".join(self._headers.get(b"accept", [])).decode("latin-1")
+    def listed(self, name: str) -> str:
+        """Return the values of a header that is a list, which may be given in several parts."""
+        return b",".join(self._headers.get(name.lower().encode(), [])).decode("latin-1")
 
     def query(self, name: str) -> str | None:
         """Return the value of a query parameter."""
@@ -91,17 +94,22 @@ class HttpRequest:
             raise Problem(415, reason, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
         return None if given == "identity" else given
 
-    def body_format(self) -> str:
-        """Return the format of the body, one of the values of `MEDIA_TYPES`."""
+    def body_format(self, known: Mapping[str, str] = MEDIA_TYPES) -> str:
+        """Return the format of the body.
+
+        Args:
+            known: the formats, by their media types.
+        """
         if (self.header("Transfer-Encoding") or "chunked").lower() != "chunked":
             raise Problem(501, "Transfer-Encoding must be chunked, and nothing else")
         media_type, _, parameters = (self.header("Content-Type") or "").lower().partition(";")
-        if media_type.strip() not in MEDIA_TYPES:
-            reason = f"Content-Type must be one of {', '.join(MEDIA_TYPES)}"
-            raise Problem(415, reason, headers={"Accept": ", ".join(MEDIA_TYPES)})
+        if media_type.strip() not in known:
+            one_of = "one of " if len(known) > 1 else ""
+            reason = f"Content-Type must be {one_of}{', '.join(known)}"
+            raise Problem(415, reason, headers={"Accept": ", ".join(known)})
         if not {*_CHARSET.findall(parameters)} <= {"utf-8", "us-ascii"}:
             raise Problem(415, "a text must be UTF-8: leave out charset=")
-        return MEDIA_TYPES[media_type.strip()]
+        return known[media_type.strip()]
 
     def body_length(self) -> int | None:
         """Return the length of the body, if the sender declares it."""
@@ -121,7 +129,7 @@ class HttpRequest:
         """Return the media type of the requested answers."""
         asked = self.query("format")
         if asked is None:
-            kind = preferred(self.accepted(), WRITERS)
+            kind = preferred(self.listed("Accept"), WRITERS)
             if kind is None:
                 raise Problem(406, f"Accept must let one of {', '.join(WRITERS)} through")
             return kind

@@ -87,12 +87,20 @@ _LOOK_ID: _Object = {
     "required": True,
     "description": "The sender's name for this look: one of the same name is not announced again.",
 }
+_ORIGIN: _Object = {
+    "name": "Origin",
+    "in": "header",
+    "required": True,
+    "description": "The site of the page, as browsers say it: one of those of the beacon.",
+    "schema": {"type": "string", "pattern": "^[!-~]+$"},
+}
 _DURABLE = _query(
     "durable",
     "1: answer after the next sealed checkpoint that holds the batch is on disk.",
     {"type": "integer", "enum": [0, 1]},
 )
 _TEXT = {"type": "string"}
+_VISITED = {**_TEXT, "description": "Path of the page, a line end, host of the page before it."}
 _MOMENT = {"type": "string", "format": "date-time"}
 _RELEASED = {"type": "object", "properties": {"released": {"type": "boolean"}}}
 _ANNOUNCED: _Object = {
@@ -151,7 +159,7 @@ _BODIES: dict[str, _Object] = {
 _SAYS = {
     400: "The request is wrong; nothing was counted.",
     401: "No known token.",
-    403: "The token may not do this.",
+    403: "The token, or the page of this origin, may not do this.",
     404: "There is no such stream, or table.",
     406: "The Accept header lets no format through.",
     408: "The body did not arrive in time.",
@@ -176,6 +184,26 @@ _UPDATE = _operation(
         "required": True,
         "content": {kind: {"schema": _BODIES[name]} for kind, name in MEDIA_TYPES.items()},
     },
+)
+_BEACON = _operation(
+    "beacon",
+    "The script that a web page loads to have its visits counted.",
+    {"200": _answer("The script.", _TEXT, "text/javascript")},
+    *(404, 500, 503),
+    parameters=[_STREAM],
+    security=[],
+)
+_VISIT = _operation(
+    "visit",
+    "Count a visit of a web page; the sender's address and user agent say who came.",
+    {"204": {"description": "Counted, in memory."}},
+    *(400, 403, 404, 408, 413, 415, 429, 500, 501, 503),
+    parameters=[_STREAM, _ORIGIN],
+    requestBody={
+        "required": True,
+        "content": {"text/plain": {"schema": _VISITED}},
+    },
+    security=[],
 )
 _RELEASE = _operation(
     "release",
@@ -331,6 +359,8 @@ def document() -> _Object:
             "/v1/streams": {"get": _STREAMS},
             "/v1/streams/{name}/updates": {"post": _UPDATE},
             "/v1/streams/{name}/release": {"post": _RELEASE},
+            "/v1/streams/{name}/beacon.js": {"get": _BEACON},
+            "/v1/streams/{name}/beacon": {"post": _VISIT},
             "/v1/streams/{name}/announce": {"post": _ANNOUNCE},
             "/v1/releases": {"get": _RELEASES},
             "/v1/sketches": {"get": _SKETCHES},

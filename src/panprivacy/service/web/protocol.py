@@ -104,7 +104,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if self.idle:
             if self.headers:
                 self.headers.clear()
-            del self.head, self.lane, self.reader  # no cycle is left for the garbage collector
+            # No cycle of references is left for the garbage collector, which would let the address
+            # of the other end stay.
+            del self.head, self.lane, self.reader
+            self._active = self.cycle = None  # type: ignore[assignment]
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection stays open: a sender may still wait for its last answer."""

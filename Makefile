@@ -60,6 +60,8 @@ test-slow: $(VENV)/.test
 
 # The device in JavaScript: builds it and tests it. Its tests beside Python are among the long ones.
 client: clients/js/node_modules/.package-lock.json
+	@node -e 'process.exit(+(parseInt(process.versions.node) < 20))' \
+	  || { echo "the client needs Node 20.19 or newer"; exit 1; }
 	npm --prefix clients/js test
 
 clients/js/node_modules/.package-lock.json: clients/js/package.json clients/js/package-lock.json

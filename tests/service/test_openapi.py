@@ -203,6 +203,9 @@ CHECKS = """
 [[operations]]
 include-operation-id = "update"
 checks.positive_data_acceptance.enabled = false  # a schema does not say what is a sound body
+[[operations]]
+include-operation-id = "visit"
+checks.missing_required_header.expected-statuses = [403, 404]  # 404 for a stream without a beacon
 """
 
 

@@ -28,6 +28,7 @@ from panprivacy.devices.federated import (
 from panprivacy.devices.federated.elgamal import DecryptionKey
 from panprivacy.devices.federated.embedding import embed
 from panprivacy.devices.federated.shares import BothServers
+from panprivacy.privacy.guarantee import randomised_response
 
 FOLDER = Path(__file__).parent / "device"
 BASE = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
@@ -278,6 +279,10 @@ def bad_tasks():
     return [{"why": why, "file": data} for why, data in files.items()]
 
 
+EPSILONS = ("1/1000000", "1/1024", "1/3", "1/2", "1", "7/5", "10", "40", "44", "45", "64", "100")
+"""From nearly a fair coin to where the grid of 2**-64 and the largest exponent bind."""
+
+
 def tasks():
     """Good files, also as another program may write them, and bad ones."""
     task = task_of("count-nonzero", "one")
@@ -289,6 +294,10 @@ def tasks():
         "signer": trusted().hex(),
         "good": [{"file": one, "digest": task.digest.hex()} for one in good],
         "refused": bad_tasks(),
+        "present": [
+            {"epsilon": one, "probability": str(randomised_response(Fraction(one)))}
+            for one in EPSILONS
+        ],
     }
 
 

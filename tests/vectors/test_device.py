@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panprivacy.devices.federated import Collector, Device, Task
+from panprivacy.devices.aggregator import leader, leader_store
+from panprivacy.devices.aggregator.messages import ReportError
+from panprivacy.devices.federated import Collector, Device, ReplayError, Task
 from panprivacy.devices.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
 from panprivacy.devices.federated.embedding import embed, extract
 from panprivacy.devices.federated.messages import Report
@@ -119,6 +121,19 @@ def test_bad_states_and_reports_are_refused(name):
                 Report.read(bytes.fromhex(bad["report"]), task)
 
 
+@EACH_LIFE
+def test_a_report_that_comes_again_counts_once(name):
+    vector = loaded(name)
+    if "secret" in vector["secrets"]:
+        task = Task.read(vector["task"].encode(), bytes.fromhex(vector["signer"]))
+        key = DecryptionKey.from_bytes(bytes.fromhex(vector["secrets"]["secret"]))
+        collector, report = Collector(task, key), bytes.fromhex(vector["steps"][-1]["report"])
+        collector.add(report)
+        with pytest.raises(ReplayError):
+            collector.add(report)
+        assert len(collector) == 1
+
+
 def test_tasks():
     vector = loaded("tasks.json")
     signer = bytes.fromhex(vector["signer"])
@@ -144,6 +159,15 @@ def test_the_page_has_the_sizes_of_the_code():
     said = {int(found.replace(",", "")) for found in re.findall(r"\b[\d,]*\d\b", PAGE)}
     assert {CIPHERTEXT_BYTES, SHARED_BYTES, MOST_TASK, 62, 53, 2**31} <= said
     assert f"version {VERSION}" in PAGE
+
+
+def test_the_page_has_the_codes_of_the_leader():
+    """All that a leader gives, by the names that its source has."""
+    sources = [Path(one.__file__).read_text() for one in (leader, leader_store)]
+    given = set(re.findall(r"ReportError\.([A-Z_]+)", "".join(sources)))
+    table = PAGE.split("| code |")[1].split("\n\n")[0]
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    assert {ReportError[name].value for name in given} == codes
 
 
 def test_the_page_names_each_file_of_vectors():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,14 @@ def test_the_second_device_reads_tasks():
     for bad in vector["refused"]:
         with pytest.raises(RefusedError):
             read_task(bad["file"].encode(), signer, verify)
+
+
+def test_the_second_device_has_the_probabilities_of_reports():
+    listed = {
+        Fraction(one["epsilon"]): one["probability"] for one in loaded("tasks.json")["present"]
+    }
+    assert {one: str(second_device.present(one)) for one in listed} == listed
+    assert len(set(listed.values())) == len(listed) - 2, "from 45 on it is the last of the grid"
 
 
 def test_the_second_device_embeds_payloads():

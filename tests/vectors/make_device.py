@@ -234,6 +234,13 @@ def bad_reports(report):
     return [{"why": why, "report": data.hex()} for why, data in changed.items()]
 
 
+def signed_file(document):
+    """A file of a task as another program may sign it, with the author's key."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    signature = signer_of().sign(b"panprivacy task\n" + canonical).hex()
+    return json.dumps({"task": document, "signature": signature})
+
+
 def bad_tasks():
     """Files that no device takes as a task, from a good one."""
     task = task_of("count-nonzero", "one")
@@ -241,10 +248,7 @@ def bad_tasks():
     plain = json.loads(file)["task"]
 
     def signed(**changes):
-        document = {**plain, **changes}
-        canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-        signature = signer_of().sign(b"panprivacy task\n" + canonical).hex()
-        return json.dumps({"task": document, "signature": signature})
+        return signed_file({**plain, **changes})
 
     kind = plain["kind"]
     both, _ = key_of("one-server")
@@ -289,7 +293,10 @@ def tasks():
     file = task.signed(signer_of()).decode()
     document = json.loads(file)
     spaced = json.dumps(document, indent=7, sort_keys=True)
-    good = [file, spaced]
+    plain = document["task"]
+    kind = {**plain["kind"], "epsilon_0": "2/2"}
+    short = signed_file({**plain, "kind": kind, "promise": {"epsilon": "1.0"}})
+    good = [file, spaced, short]
     return {
         "signer": trusted().hex(),
         "good": [{"file": one, "digest": task.digest.hex()} for one in good],

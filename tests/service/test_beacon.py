@@ -39,7 +39,7 @@ def text(beacon=SITE, stream="", stat='name = "distinct"\nexpected = 1_000'):
         (SITE, 'by = "referrer"\ngroups = ["-"]', 'name = "distinct"\nexpected = 1_000'),
         (SITE, 'user = "visitor"', 'name = "incidence"\nbound = 5\nexpected = 100_000'),
         (SITE, "", 'name = "running-count"\nhorizon = 1_000'),
-        ('proxies = ["10.0.0.0/8", "::1", "unix"]\nprefix = "24:48"\n' + SITE, "",
+        ('proxies = ["10.1.2.0/24", "::1"]\nprefix = "24:48"\n' + SITE, "",
          'name = "distinct"\nexpected = "1000:1e6"'),
     ],
 )  # fmt: skip
@@ -98,6 +98,12 @@ LONGER = "a beacon knows a visitor within one window"
         (text() + '[[streams.visits.syslog]]\nlisten = "udp://127.0.0.1:1"\nformat = "lines"\n'
          "pattern = '(?P<user>.)'", "a visitor has another id in log lines than in a beacon"),
         ('[server]\nlisten = "unix:/run/http.sock"\n' + text(), 'proxies must have "unix"'),
+        (text(SITE + '\nproxies = ["unix"]'), 'proxies must not have "unix"'),
+        (text(SITE + '\nproxies = ["0.0.0.0/0"]'), "each of proxies must be"),
+        (text(SITE + '\nproxies = ["::ffff:10.0.0.9"]'), "each of proxies must be"),
+        (text('origins = ["https://*.example.org"]'), "write the host as browsers send it"),
+        (text('origins = ["https://b\u00fccher.example"]'), "write the host as browsers send it"),
+        (text('origins = ["https://a:0"]'), "each of origins must be like"),
         (text().replace("[streams.visits.beacon]", "[[streams.visits.beacon]]"), "beacon"),
     ],
 )  # fmt: skip

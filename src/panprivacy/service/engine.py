@@ -28,8 +28,6 @@ from panprivacy.statistics.checkpoint import Checkpoint
 from panprivacy.statistics.containers import parted, resume_all
 
 _SWEEP_SECONDS = 0.25
-_YOUNG = 1
-"""Last generation of the objects that a sweep scans: they are few."""
 
 _FULL_COLLECTION = 20
 """Collections of younger garbage before all objects are scanned, in place of 10.
@@ -256,8 +254,6 @@ class Sweeper:
 
     def _sweep(self) -> None:
         self._planned = False
-        # asyncio leaves a cycle of references for each closed connection, with its address
-        gc.collect(_YOUNG)
         self._go_on(traces_wiped())
 
     def _go_on(self, steps: Iterator[None]) -> None:

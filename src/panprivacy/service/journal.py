@@ -30,6 +30,7 @@ class Event(StrEnum):
     waiting_for_ray = "waits for Ray, which does not answer in time; start_patience says how long"
     starting = "shards are being started, which can take a minute"
     nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
+    visits_alone = "there are no tokens: over HTTP nobody can read anything, or send but visits"
     new_tokens = "takes over the tokens of its configuration; all else of it at the next start"
     no_new_tokens = "cannot take over the tokens of its configuration"
     promise = "each window has a guarantee"

@@ -251,7 +251,8 @@ def _say_where(engine: Engine, sock: socket.socket) -> None:
     address = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
     JOURNAL.warning(Event.listening, where=address.url("http"))
     if not engine.config.tokens:
-        JOURNAL.warning(Event.nobody_may)
+        visited = any(one.config.beacon for one in engine.streams.values())
+        JOURNAL.warning(Event.visits_alone if visited else Event.nobody_may)
     for stream in engine.streams.values():
         guarantee = str(stream.described()["guarantee"])
         JOURNAL.warning(Event.promise, stream=stream.name, guarantee=guarantee)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
@@ -16,6 +18,14 @@ from panprivacy.service.config.values import parse_origin
 
 BEACON_FIELDS: Final = "page", "referrer"
 """What a beacon tells of a visit: the path of the page, and the host of the page before it."""
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_PATHS: Final = "a path as browsers send it, such as /help or /%C3%BCber, without ? and #"
+_HOSTS: Final = "- or a host as browsers send it, such as news.example or xn--bcher-kva.example"
+_GROUPS: Final = {
+    "page": (r"/[!-~]*", _PATHS),
+    "referrer": (r"-|[a-z0-9._-]+(:[0-9]+)?|\[[0-9a-f:]+\](:[0-9]+)?", _HOSTS),
+}
+"""The form of the groups that can come, and what to write."""
 UNIX: Final = "unix"
 """The proxy that connects to the Unix socket of the service."""
 
@@ -66,12 +76,15 @@ class BeaconConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for one in self.proxies:
             if one == UNIX:
                 continue
+            message = 'each of proxies must be an address, a network such as "10.1.2.0/24", or '
+            message += f'"unix", not {show(one)}'
             try:
-                found.append(ip_network(one))
+                network = ip_network(one)
             except ValueError:
-                message = 'each of proxies must be an address, a network such as "10.0.0.0/8", or '
-                message += f'"unix", not {show(one)}'
                 raise PlanError(message) from None
+            if not network.prefixlen or (network.version == 6 and network.subnet_of(_MAPPED)):
+                raise PlanError(message)  # everybody; or one of IPv4, which is written as such
+            found.append(network)
         return tuple(found)
 
     @property
@@ -87,12 +100,13 @@ class BeaconConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message = "prefix must be how many bits to keep of IPv4:IPv6, such as 24:56"
             raise PlanError(message) from None
 
-    def check(self, columns: Columns, counting: Counting) -> None:
+    def check(self, columns: Columns, counting: Counting, groups: Sequence[str]) -> None:
         """Raise `PlanError` if a stream cannot be counted from visits.
 
         Args:
             columns: the columns that the stream reads.
             counting: its statistics.
+            groups: its groups, if any.
         """
         if not self.admitted:
             message = 'origins must name a web site at least, such as ["https://example.org"]'
@@ -110,6 +124,10 @@ class BeaconConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise PlanError(message)
         if group is not None and group.name not in BEACON_FIELDS:
             message = f"by must be {' or '.join(BEACON_FIELDS)}: a beacon tells of nothing else"
+            raise PlanError(message)
+        form, hint = _GROUPS.get(group.name if group else "", ("", ""))
+        if any(not re.fullmatch(form, one) or {"?", "#"} & set(one) for one in groups):
+            message = f"each of groups must be {hint}: others never come"
             raise PlanError(message)
         each = counting.statistics.values()
         keeps = counting.internals.windows.lasting and any(one.plan.reads_ids for one in each)

@@ -211,10 +211,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def _check_proxies(self, stream: StreamConfig) -> None:
         """Check that the visitors of a beacon have addresses: a Unix socket shows none."""
-        at_socket = bool(self.server.address.path)
-        if stream.beacon is not None and at_socket and UNIX not in stream.beacon.proxies:
+        if stream.beacon is None:
+            return
+        address, named = self.server.address, stream.beacon.proxies
+        message = ""
+        if address.path and UNIX not in named:
             message = 'proxies must have "unix": a Unix socket shows no address of a visitor, and '
             message += "the proxy has to name it in X-Forwarded-For"
+        elif not address.path and UNIX in named:
+            message = 'proxies must not have "unix": the service listens at an IP address'
+        if message:
             raise ConfigError(("beacon",), message)
 
     def _check_tokens(self) -> None:

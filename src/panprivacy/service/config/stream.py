@@ -291,7 +291,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 self.stdin.check(columns)
         if self.beacon is not None:
             with in_table("beacon"):
-                self.beacon.check(columns, counting)
+                self.beacon.check(columns, counting, self.groups or ())
             if self.syslog or self.stdin is not None:
                 message = "a visitor has another id in log lines than in a beacon, and would count "
                 message += "twice: take syslog and stdin into another stream"

@@ -144,7 +144,7 @@ $others
 # path such as "/help", or by "referrer", the host of the page before; "-" is none.
 #[streams.$stream.beacon]
 #origins = ["https://example.org"]  # needed: the sites whose pages are counted
-#proxies = ["127.0.0.1"]  # who names the visitor in X-Forwarded-For; also "10.0.0.0/8", "unix"
+#proxies = ["127.0.0.1"]  # who names the visitor in X-Forwarded-For; also "10.1.2.0/24", "unix"
 #prefix = "32:64"  # of an address: count so many bits of IPv4:IPv6
 
 # Standard input; at most one stream may have it.

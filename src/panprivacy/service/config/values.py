@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ _SETTING: Final = re.compile(r'\b([a-z_]+)=(True\b|False\b|\d[\d_.]*\b|"[^"]*")'
 _ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?=\W|$)")
 
 _PORTS: Final = {"http": 80, "https": 443}
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?")
 
 DAY: Final = 86_400
 """A day in seconds."""
@@ -84,6 +86,14 @@ def seconds(most: int, **named: str) -> int:
     return length
 
 
+def _is_ipv6(host: str) -> bool:
+    """Return whether this is an address of IPv6 as browsers write it."""
+    try:
+        return str(IPv6Address(host)) == host
+    except ValueError:
+        return False
+
+
 def parse_origin(text: str, what: str = "origin") -> tuple[str, str]:
     """Return an origin as browsers write it, and the path after it.
 
@@ -102,13 +112,12 @@ def parse_origin(text: str, what: str = "origin") -> tuple[str, str]:
         raise PlanError(message) from None
     rest = parts.query, parts.fragment, parts.username, parts.password
     path = parts.path.rstrip("/")
-    if (
-        parts.scheme not in _PORTS
-        or not parts.hostname
-        or any(rest)
-        or not ROOT_PATH.fullmatch(path)
-    ):
+    host = parts.hostname or ""
+    if parts.scheme not in _PORTS or any(rest) or not ROOT_PATH.fullmatch(path) or port == 0:
         raise PlanError(message)
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if not (_is_ipv6(host) if ":" in host else _HOST.fullmatch(host)):
+        message += ": write the host as browsers send it, such as xn--bcher-kva.example"
+        raise PlanError(message)
+    host = f"[{host}]" if ":" in host else host
     shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
     return f"{parts.scheme}://{host}{shown}", path

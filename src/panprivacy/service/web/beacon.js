@@ -4,9 +4,10 @@
   function send() {
     var from = page.referrer ? new URL(page.referrer).host : "";
     var visit = location.pathname + "\n" + (from === location.host ? "" : from);
-    if (!(navigator.sendBeacon && navigator.sendBeacon(to, visit)))
-      fetch(to, { method: "POST", body: visit, keepalive: true, credentials: "omit" })
-        .catch(function () {});
+    if (window.fetch)
+      fetch(to, { method: "POST", body: visit, keepalive: true, credentials: "omit",
+                  referrerPolicy: "no-referrer" }).catch(function () {});
+    else if (navigator.sendBeacon) navigator.sendBeacon(to, visit);
   }
   if (page.prerendering) page.addEventListener("prerenderingchange", send, { once: true });
   else send();

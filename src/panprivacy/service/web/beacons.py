@@ -37,7 +37,7 @@ _HEADERS: Final = {
 _KINDS: Final = {"text/plain": "visit"}
 _BODY_BYTES: Final = 4_096
 _WAITING_BYTES: Final = 4 << 20
-_SECONDS: Final = 5.0
+_SECONDS: Final = 2.0
 _AGENT_CHARACTERS: Final = 512
 _NO_VISITOR: Final = (
     "the proxy does not name the visitor: have it set X-Forwarded-For to an IP address"
@@ -78,7 +78,8 @@ class Beacons:
         if asked.encoding() is not None:
             raise Problem(415, "a visit is not compressed: leave out Content-Encoding")
         asked.body_format(_KINDS)
-        stream, sender = beacon.stream, Sender("", beacon.stream.name)
+        stream = beacon.stream
+        sender = Sender(stream.name, stream.name)  # each leaves room to the others
         with self._admission.request(sender):
             length, chunks = asked.body_length(), asked.body()
             try:

@@ -98,6 +98,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """End the connection, and forget its data."""
         self.head.stop()
         self.reader.forget()
+        # asyncio's transport refers to itself by this, so that the address of the other end would
+        # stay until the garbage collector comes by: which is never, for an old object.
+        vars(self.transport).pop("_read_ready_cb", None)
         super().connection_lost(exc)
         self.lane.forget_head()
         self.lane.let_go()

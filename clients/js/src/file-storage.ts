@@ -1,6 +1,6 @@
 /* A state in a file, for Node. The Python package reads and writes the same. */
 
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { checkSame, type Storage } from './storage.js';
@@ -25,7 +25,8 @@ export class FileStorage implements Storage {
   async replace(before: Uint8Array | null, state: Uint8Array): Promise<void> {
     checkSame(await this.read(), before);
     const unfinished = `${this.path}.new`;
-    const file = await open(unfinished, 'w', 0o600);
+    await rm(unfinished, { force: true }); // of a crash
+    const file = await open(unfinished, 'wx', 0o600);
     try {
       await file.writeFile(state);
       await file.sync();

@@ -1,7 +1,7 @@
 import { PlanError } from './errors.js';
 
 const RATIO = /^([0-9]{1,400})(?:\/([0-9]{1,400}))?$/;
-const DECIMAL = /^([0-9]{1,400})(?:\.([0-9]{0,400}))?(?:[eE]([+-]?[0-9]{1,3}))?$/;
+const DECIMAL = /^([0-9]{1,400})\.([0-9]{1,400})$/;
 
 /** An exact number of at least 0, in lowest terms. */
 export class Fraction {
@@ -15,7 +15,7 @@ export class Fraction {
     this.denominator = bottom / shared;
   }
 
-  /** Read a text such as "1/2", "0.5" or "1e-6". */
+  /** Read a text such as "1/2" or "0.5". */
   static read(text: unknown): Fraction {
     if (typeof text !== 'string') {
       throw new PlanError('write exact numbers as texts, such as "1/2" or "0.5"');

@@ -1,6 +1,6 @@
 export { ByteCoins, type Coins, type RandomBytes, systemCoins } from './coins.js';
 export { Device } from './device.js';
-export { InputError, PlanError } from './errors.js';
+export { InputError, PlanError, SendError } from './errors.js';
 export { Fraction } from './fraction.js';
 export { CountNonZero, Histogram, type Kind, Mean } from './kinds.js';
 export type { Guarantee } from './promise.js';

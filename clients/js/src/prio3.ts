@@ -56,7 +56,9 @@ export class Prio3Count {
     const tag = concat(Uint8Array.of(18, 0), bigEndian(1, 4), bigEndian(usage, 2), this.#context);
     const size = [littleEndian(tag.length, 2), Uint8Array.of(seed.length)] as const;
     const stream = turboshake128.create({ D: XOF_DOMAIN });
-    stream.update(concat(size[0], tag, size[1], seed, binder));
+    const absorbed = concat(size[0], tag, size[1], seed, binder);
+    stream.update(absorbed);
+    absorbed.fill(0);
     const found: bigint[] = [];
     while (found.length < width) {
       const word = littleNumber(stream.xof(ELEMENT_BYTES));

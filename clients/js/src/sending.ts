@@ -1,7 +1,7 @@
 /* Sends a report to a collector, or to the leader of two servers (draft-ietf-ppm-dap-17). */
 
 import { bigEndian, concat } from './bytes.js';
-import { PlanError } from './errors.js';
+import { SendError } from './errors.js';
 import { POINT_BYTES } from './group.js';
 import { readReport } from './messages.js';
 import { split } from './sharing.js';
@@ -14,6 +14,9 @@ const enum Role {
 
 const UPLOAD = 'application/ppm-dap;message=upload-req';
 const TIME_BYTES = 8;
+const [TAKEN, NEW, SERVER_ERROR] = [200, 201, 500];
+/** A token may be changed, a body may be slow, and a proxy may be busy. */
+const LATER = new Set([401, 403, 408, 429]);
 
 /** Return the body of an upload to a leader, from what `Device.report` gave. */
 export function upload(report: Uint8Array, task: Task): Uint8Array {
@@ -43,7 +46,7 @@ export function reportsPath(task: Task): string {
 
 /** Where reports go. */
 export interface Server {
-  /** Such as `https://collector.example`: the collector, or the leader. */
+  /** Such as `https://collector.example`: the collector, or the leader; it may be below a path. */
   readonly url: string;
   /** The token that may send. */
   readonly token: string;
@@ -52,11 +55,12 @@ export interface Server {
 /**
  * Send a report; it is on the server's disk when this resolves. Sent again, it counts once.
  *
- * @throws PlanError if the server does not take it; try again later. The message has its status.
+ * @throws SendError if the server does not take it: `again` says whether it may later. What `ask`
+ *   rejects with, such as a network that is away, is passed on: send it again then, too.
  */
 export async function send(report: Uint8Array, task: Task, server: Server, ask = fetch): Promise<void> {
   const two = typeof task.key !== 'string';
-  const response = await ask(new URL(reportsPath(task), server.url), {
+  const response = await ask(server.url.replace(/\/+$/, '') + reportsPath(task), {
     method: 'POST',
     headers: {
       Authorization: `Bearer ${server.token}`,
@@ -64,8 +68,9 @@ export async function send(report: Uint8Array, task: Task, server: Server, ask =
     },
     body: (two ? upload(report, task) : report) as BodyInit,
   });
-  const refused = two && (await response.arrayBuffer()).byteLength > 0;
-  if (!response.ok || refused) {
-    throw new PlanError(`the server does not take the report: status ${response.status}`);
+  const { status } = response;
+  const refused = two && status === TAKEN && (await response.arrayBuffer()).byteLength > 0;
+  if (refused || (status !== TAKEN && status !== NEW)) {
+    throw new SendError(status, !refused && (LATER.has(status) || status >= SERVER_ERROR));
   }
 }

@@ -41,10 +41,19 @@ export class Sharing implements Encryption {
     const seeds = entries(random, RANDOM_BYTES);
     const shares = bits.map((bit, i) => this.#prio.shard(BigInt(bit), seeds[i]!));
     for (const each of [random, ...seeds]) each.fill(0);
-    return woven(
-      this.#leader.encryptPoints(embedded(shares.map((share) => share.leader)), coins),
-      this.#helper.encryptPoints(embedded(shares.map((share) => share.helper)), coins),
-    );
+    const points = [
+      embedded(shares.map((share) => share.leader)),
+      embedded(shares.map((share) => share.helper)),
+    ] as const;
+    try {
+      return woven(
+        this.#leader.encryptPoints(points[0], coins),
+        this.#helper.encryptPoints(points[1], coins),
+      );
+    } finally {
+      for (const each of points) each.fill(0);
+      for (const { leader, helper } of shares) for (const each of [leader, helper]) each.fill(0);
+    }
   }
 
   rerandomise(row: Uint8Array, coins: Coins): Uint8Array {
@@ -72,8 +81,10 @@ function woven(leader: Uint8Array, helper: Uint8Array): Uint8Array {
 
 /** Return two points for each payload, which end with the beginning of its hash. */
 function embedded(payloads: readonly Uint8Array[]): Uint8Array {
-  const held = payloads.map((each) => concat(each, sha256(each)).slice(0, ROOM));
-  return concat(...entries(concat(...held), PAYLOAD_BYTES).map(embed));
+  const held = concat(...payloads.map((each) => concat(each, sha256(each)).subarray(0, ROOM)));
+  const found = concat(...entries(held, PAYLOAD_BYTES).map(embed));
+  held.fill(0);
+  return found;
 }
 
 /** Return the keys to which the shares of the leader and of the helper are encrypted. */

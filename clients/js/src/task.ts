@@ -53,7 +53,7 @@ export class Task {
    */
   static read(file: Uint8Array, signer: Uint8Array): Task {
     const { task, signature } = fieldsOf(decoded(file), ['task', 'signature']);
-    const plain = utf8(sorted(task));
+    const plain = utf8(sorted(task, MOST_DEPTH));
     const sign = unhex(hexadecimal(SIGNATURE_BYTES, 'signature', signature));
     if (!isSigned(sign, concat(DOMAIN, plain), signer)) {
       throw new InputError('the task is not signed by the one whom this program trusts');
@@ -185,11 +185,22 @@ function decoded(file: Uint8Array): unknown {
     throw new InputError(`this is no task: it has more than ${MOST_BYTES} bytes`);
   }
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file));
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file);
+    const document: unknown = JSON.parse(text);
+    const bare = text.replace(STRINGS, '""');
+    if ((bare.match(NUMBERS) ?? []).every((each) => WHOLE.test(each))) return document;
   } catch {
     throw new InputError('this is no task: it is no JSON');
   }
+  throw new InputError('this is no task: a number is not written as a whole one, such as 30');
 }
+
+const STRINGS = /"(?:[^"\\]|\\.)*"/g;
+const NUMBERS = /-?[0-9][0-9.eE+-]*/g;
+/** The one way of writing each number: what is signed is what stands in the file. */
+const WHOLE = /^(?:0|[1-9][0-9]*)$/;
+/** Objects within objects: the file, the task, its kind. */
+const MOST_DEPTH = 4;
 
 /** Return a document that has these fields, and no others. */
 function fieldsOf(value: unknown, names: readonly string[]): Fields {
@@ -218,11 +229,14 @@ function positive(most: number, name: string, value: unknown): number {
 }
 
 /** Return JSON with sorted names and no spaces. */
-function sorted(value: unknown): string {
+function sorted(value: unknown, depth = MOST_DEPTH): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(sorted).join(',')}]`;
+  if (depth === 0) throw new InputError('this is no task: it has too many brackets');
+  if (Array.isArray(value)) return `[${value.map((each) => sorted(each, depth - 1)).join(',')}]`;
   const names = Object.keys(value).sort();
-  const pairs = names.map((name) => `${JSON.stringify(name)}:${sorted((value as Fields)[name])}`);
+  const pairs = names.map(
+    (name) => `${JSON.stringify(name)}:${sorted((value as Fields)[name], depth - 1)}`,
+  );
   return `{${pairs.join(',')}}`;
 }
 

@@ -36,13 +36,24 @@ export class Ticker {
 
   /** Number of ticks that are over by the clock, up to the horizon of the task. */
   get over(): number {
-    const passed = Math.floor((this.#clock() - this.#schedule.start) / this.#schedule.every);
-    return Math.min(Math.max(passed, 0), this.#device.task.horizon);
+    return Math.min(Math.max(this.#current, 0), this.#device.task.horizon);
   }
 
-  /** Remember that there was an event in the current tick. */
+  /** Number of the tick that runs by the clock; below 0 before the first one. */
+  get #current(): number {
+    return Math.floor((this.#clock() - this.#schedule.start) / this.#schedule.every);
+  }
+
+  /**
+   * Remember that there was an event in the current tick.
+   *
+   * It does not count before the first tick, after the last one, and in a tick that is observed
+   * already, as after a clock was set back.
+   */
   event(): void {
-    this.#events.add(this.over);
+    const tick = this.#current;
+    const runs = tick >= this.#device.tick && tick < this.#device.task.horizon;
+    if (runs && !this.#device.reported) this.#events.add(tick);
   }
 
   /** Observe all ticks that are over; return whether the device may report now. */
@@ -52,6 +63,7 @@ export class Ticker {
       await this.#device.observe(this.#events.has(tick));
       this.#events.delete(tick);
     }
+    for (const tick of this.#events) if (tick < this.#device.tick) this.#events.delete(tick);
     return this.#device.reported || this.#device.tick === this.#device.task.horizon;
   }
 }

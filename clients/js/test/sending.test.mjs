@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Device, InputError, MemoryStorage, PlanError, reportsPath, send, upload } from '../dist/index.js';
+import { Device, InputError, MemoryStorage, reportsPath, send, SendError, upload } from '../dist/index.js';
 import { servers, taskOf } from './tasks.mjs';
 
 const reported = async (task) => {
@@ -36,10 +36,30 @@ test('a report for two servers goes to the leader as an upload', async () => {
   await send(report, task, server, async () => new Response(''));
 });
 
-test('what the server does not take is an error', async () => {
-  const task = taskOf({ key: servers() });
-  const report = await reported(task);
-  for (const answer of [new Response('', { status: 503 }), new Response('a report error')]) {
-    await assert.rejects(send(report, task, server, async () => answer), PlanError);
+test('what the server does not take is an error, which says whether to send it again', async () => {
+  const [one, two] = [taskOf(), taskOf({ key: servers() })];
+  const answered = async (task, status, body = null) => {
+    const report = await reported(task);
+    return send(report, task, server, async () => new Response(body, { status })).catch((error) => error);
+  };
+  for (const [status, again] of [
+    [200, null], [201, null], [204, false], [202, false], [400, false], [404, false], [409, false],
+    [413, false], [401, true], [408, true], [429, true], [500, true], [503, true],
+  ]) {
+    const error = await answered(one, status);
+    if (again === null) assert.equal(error, undefined);
+    else assert.deepEqual([error instanceof SendError, error.status, error.again], [true, status, again]);
   }
+  const named = await answered(two, 200, 'a report error');
+  assert.deepEqual([named instanceof SendError, named.again], [true, false]);
+});
+
+test('a server may be below a path', async () => {
+  const task = taskOf();
+  const asked = [];
+  await send(await reported(task), task, { ...server, url: 'https://a.example/collector/' }, async (url) => {
+    asked.push(url);
+    return new Response(null, { status: 200 });
+  });
+  assert.deepEqual(asked, ['https://a.example/collector/v1/reports']);
 });

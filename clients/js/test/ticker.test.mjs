@@ -39,3 +39,18 @@ test('a schedule without ticks is refused', async () => {
     assert.throws(() => new Ticker(device, schedule), PlanError);
   }
 });
+
+test('an event outside of the ticks that run does not count, and is not kept', async () => {
+  let time = 500;
+  const { storage, device, ticker } = await started(kinds.histogram, () => time);
+  ticker.event(); // before the first tick
+  time = 1025;
+  await ticker.pass();
+  time = 1005; // the clock was set back to a tick that is over
+  ticker.event();
+  time = 1041;
+  ticker.event(); // after the last one
+  assert.equal(await ticker.pass(), true);
+  assert.equal(device.tick, 4);
+  assert.deepEqual(opened(rowOf(await storage.read())).slice(0, 3), [1, 0, 0]);
+});

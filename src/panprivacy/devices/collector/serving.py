@@ -146,7 +146,11 @@ def for_pages(origins: Sequence[str]) -> list[Middleware]:
     known = [origin for origin, _ in places]
     headers = ["Authorization", "Content-Type"]
     pages = Middleware(
-        CORSMiddleware, allow_origins=known, allow_methods=["GET", "POST"], allow_headers=headers
+        CORSMiddleware,
+        allow_origins=known,
+        allow_methods=["GET", "POST"],
+        allow_headers=headers,
+        expose_headers=["Retry-After"],
     )
     return [pages] if known else []
 

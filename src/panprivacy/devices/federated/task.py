@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -180,6 +181,9 @@ class _Signed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         hexadecimal(_SIGNATURE_BYTES, signature=self.signature)
 
 
+_EXACT: Final = re.compile(r"[0-9]{1,400}([./][0-9]{1,400})?")
+"""What a device in any language reads in the same way."""
+
 T = TypeVar("T")
 
 
@@ -198,7 +202,7 @@ def _decoded(data: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 def _fraction(_: type, value: Any) -> Fraction:
     """Return an exact number from its text; 0 is one too."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _EXACT.fullmatch(value):
         message = 'write exact numbers as texts, such as "1/2" or "0.5"'
         raise PlanError(message)
     return Fraction(0) if value == "0" else positive_fraction(number=value)

@@ -260,10 +260,14 @@ def bad_tasks():
         "a number with a fraction": file.replace('"horizon": 3', '"horizon": 3.0'),
         "a number with an exponent": file.replace('"horizon": 3', '"horizon": 3e0'),
         "an exact number with an exponent": signed(kind={**kind, "epsilon_0": "1e-1"}),
-        "an exact number without a digit before the point": signed(kind={**kind, "epsilon_0": ".5"}),
+        "an exact number without a digit before the point": signed(
+            kind={**kind, "epsilon_0": ".5"}
+        ),
         "an exact number with a sign": signed(kind={**kind, "epsilon_0": "+1"}),
         "an exact number with a space": signed(kind={**kind, "epsilon_0": " 1"}),
-        "nested too deep": json.dumps({"task": json.loads("[" * 500 + "]" * 500), "signature": "00"}),
+        "nested too deep": json.dumps(
+            {"task": json.loads("[" * 500 + "]" * 500), "signature": "00"}
+        ),
         "unknown field": signed(more=1),
         "missing field": json.dumps({"task": plain}),
         "version": signed(version=2),

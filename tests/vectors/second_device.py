@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -294,10 +295,11 @@ def canonical(document):
 
 def exact(text):
     """An exact number."""
-    refuse_unless(isinstance(text, str), "exact numbers are texts")
+    digits = isinstance(text, str) and re.fullmatch(r"[0-9]{1,400}([./][0-9]{1,400})?", text)
+    refuse_unless(digits, "exact numbers are texts of digits")
     try:
         return Fraction(text)
-    except ValueError:
+    except ZeroDivisionError:
         raise RefusedError("this is no number") from None
 
 

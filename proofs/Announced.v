@@ -255,6 +255,14 @@ case d: (draw _ b) => [q|]; last by rewrite (stays d).
 right; apply: (le_trans (drawn d A0)); apply: ler_wpmul2r => //; exact: draws_below.
 Qed.
 
+(* The look of the present epoch is paid for, whether it has been or not. *)
+Lemma epoch_paid h (z w : F) :
+  0 <= w -> z <= costs (epoch h + was_seen h) * w -> z <= costs (epoch h).+1 * w.
+Proof.
+move=> w0 le; apply: (le_trans le); apply: ler_wpmul2r => //; case: (was_seen h); rewrite ?addn1 // addn0 /=.
+by rewrite ler_pemulr ?cost_ge1 // (le_trans ler01 (costs_ge1 _)).
+Qed.
+
 Lemma announced_kept h : invariant h -> invariant (Announced :: h).
 Proof.
 move=> [aA bB [AB BA] rest]; have [A' a'] := announced_step true h; have [B' b'] := announced_step false h.
@@ -263,13 +271,10 @@ have norm_s z : `|s * z| = s * `|z| by rewrite normrM ger0_norm.
 have shrink (z w : F) : `|z| <= w -> 0 <= w -> `|s * z| <= w.
   by move=> zw w0; rewrite norm_s (le_trans _ zw) // ler_pimull // ltW.
 rewrite /invariant A' B' a' b' [was_seen (_ :: _)]/= addn0 /=.
-have more (z w : F) : 0 <= w -> z <= costs (epoch h + was_seen h) * w -> z <= costs (epoch h).+1 * w.
-  move=> w0 le; apply: (le_trans le); apply: ler_wpmul2r => //; case: (was_seen h); rewrite ?addn1 // addn0 /=.
-  by rewrite ler_pemulr ?cost_ge1 // (le_trans ler01 (costs_ge1 _)).
 have same : lean true h * all_of false h = lean false h * all_of true h ->
     s * lean true h * all_of false h = s * lean false h * all_of true h.
   by move=> e; rewrite -!mulrA e.
-split; [exact: shrink | exact: shrink | by split; apply: more |].
+split; [exact: shrink | exact: shrink | by split; apply: epoch_paid |].
 move: rest; case: (was_seen h) => [rest|[bo rest]]; split.
 - by rewrite norm_s ler_wpmul2l.
 - case: rest => [e|le]; [by left; apply: same | right].
@@ -327,10 +332,7 @@ Theorem announced_bits h : one_look h -> nested h ->
   all_of false h <= costs (epoch h).+1 * all_of true h.
 Proof.
 move=> one nest; have [aA bB [AB BA] _] := invariant_holds one nest.
-have more (z w : F) : 0 <= w -> z <= costs (epoch h + was_seen h) * w -> z <= costs (epoch h).+1 * w.
-  move=> w0 le; apply: (le_trans le); apply: ler_wpmul2r => //; case: (was_seen h); rewrite ?addn1 // addn0 /=.
-  by rewrite ler_pemulr ?cost_ge1 // (le_trans ler01 (costs_ge1 _)).
-by split; apply: more => //; apply: all_ge0.
+by split; apply: epoch_paid => //; apply: all_ge0.
 Qed.
 
 End Announced.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import signal
 import subprocess
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,25 +74,6 @@ def bundle(folder):
         [*words, f"--outfile={folder / 'client.js'}"], cwd=built(), check=True, timeout=60
     )
     (folder / "index.html").write_text(_PAGE)
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        """Log nothing."""
-
-
-@contextmanager
-def served(folder):
-    """The URL of a folder, while it is served."""
-    handler = functools.partial(_Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 class Browser:

@@ -9,8 +9,9 @@ import re
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.clients.browsers import Browser, bundle, driver, served
+from tests.clients.browsers import Browser, bundle, driver
 from tests.commands import run_command
+from tests.service import sites
 from tests.service import test_aggregator_app as two
 from tests.service import test_collector as one
 
@@ -26,7 +27,7 @@ def site(tmp_path_factory):
     """Where the page with the client is."""
     folder = tmp_path_factory.mktemp("site")
     bundle(folder)
-    with served(folder) as url:
+    with sites.site(folder) as url:
         yield url
 
 

@@ -7,10 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from panprivacy.service.config.tokens import hash_of
 from tests.service.browsing import chromium, dashboard
 from tests.service.filled import fill
 from tests.service.running import TOKENS, Service, wait_until
+from tests.service.sites import serving
 
 pytestmark = pytest.mark.long
 
@@ -339,14 +339,8 @@ def another_site():
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as origin:
+        yield origin
 
 
 def test_a_page_at_another_port_reaches_nothing_with_the_cookie(visitor, site):

@@ -6,16 +6,13 @@ send to the second one crosses origins.
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
 from tests.service.browsing import chromium
 from tests.service.running import Service, wait_until
+from tests.service.sites import site
 
 pytestmark = pytest.mark.long
 
@@ -59,25 +56,6 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>A page</title>
  src="{service}/v1/streams/sources/beacon.js?v=2"></script>
 """
 LINK = '<!doctype html><a id="there" href="{origin}/">There</a>'
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and logs nothing."""
-
-    def log_message(self, *_):
-        """Say nothing."""
-
-
-@contextmanager
-def site(folder):
-    """Serve the files of a folder; its origin."""
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ def wipe_traces() -> None:
 
 def traces_wiped() -> Iterator[None]:
     """Yield the same in steps of less than a millisecond, for a thread that others wait for."""
-    for start in range(0, _CACHED_BYTES * keeps_small_arrays(), _STEP_BYTES):
+    kept = _CACHED_BYTES if keeps_small_arrays() else 0
+    for start in range(0, kept, _STEP_BYTES):
         sizes = [*range(start, start + _STEP_BYTES)] * _CACHED_BLOCKS
         held = list(map(np.zeros, sizes, repeat(_BYTE)))
         del held  # zeros come out of the blocks that are kept, and go back to them

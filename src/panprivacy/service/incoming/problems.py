@@ -44,3 +44,10 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
             headers=self.headers,
             media_type="application/problem+json",
         )
+
+
+def check_restored(*, waiting: bool) -> None:
+    """Raise `Problem` while a service waits for its checkpoint, whose windows count on."""
+    if waiting:
+        reason = "the service waits for its checkpoint to be restored"
+        raise Problem(503, reason, retry_after=5)

@@ -23,7 +23,7 @@ from panprivacy.service.config.values import in_toml
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Sender, Shared, overwrite
 from panprivacy.service.incoming.body_counter import Body
-from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.incoming.problems import Problem, check_restored
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
@@ -153,7 +153,7 @@ class Api:
     async def streams(self, asked: HttpRequest) -> Response:
         """Return the streams, and the guarantees for their users."""
         token = self._allow(asked, Role.read)
-        self._check_restored()
+        check_restored(waiting=self.engine.waiting)
         headers = {"Content-Type": "application/json"}
         return await self._answers.answer(Sender(token, ""), single_page(self._described), headers)
 
@@ -206,14 +206,8 @@ class Api:
         token = self._allow(asked, role, name)
         if name not in self.engine.streams:
             raise Problem(404, "there is no such stream")
-        self._check_restored()
+        check_restored(waiting=self.engine.waiting)
         return self.engine.streams[name], token
-
-    def _check_restored(self) -> None:
-        """Refuse requests until the windows of the checkpoint are restored."""
-        if self.engine.waiting:
-            reason = "the service waits for its checkpoint to be restored"
-            raise Problem(503, reason, retry_after=5)
 
     def _allow(self, asked: HttpRequest, role: Role, stream: str | None = None) -> str:
         """Check the token of a request, and return its name."""

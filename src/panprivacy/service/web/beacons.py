@@ -19,7 +19,7 @@ from panprivacy.intake.sources import Prefixes
 from panprivacy.service.config.beacon import BEACON_FIELDS, UNIX, BeaconConfig
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Admission, Sender, overwrite
-from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.incoming.problems import Problem, check_restored
 from panprivacy.service.served import Served
 from panprivacy.service.web.asked import HttpRequest
 
@@ -71,9 +71,7 @@ class Beacons:
     async def visit(self, asked: HttpRequest) -> Response:
         """Count a visit."""
         beacon = self._beacon(asked)
-        if self._engine.waiting:
-            reason = "the service waits for its checkpoint to be restored"
-            raise Problem(503, reason, retry_after=5)
+        check_restored(waiting=self._engine.waiting)
         headers = beacon.answer_headers(asked)
         if asked.encoding() is not None:
             raise Problem(415, "a visit is not compressed: leave out Content-Encoding")
